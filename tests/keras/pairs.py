@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tf_lstm_ops
-from oracle import keras_gru, keras_lstm
+from oracle import keras_gru, keras_lstm, keras_simple_rnn
 
 Array = np.ndarray
 
@@ -32,6 +32,7 @@ class Family(NamedTuple):
     extras: dict[str, Any]  # arguments that stock lacks, with values other than the default
     norm: dict[str, Any]  # further such arguments, for which there is another op
     oracle: Oracle
+    lacks: tuple[str, ...] = ()  # arguments of the other layers, which `make_pair` leaves out
 
     @property
     def ours(self) -> type[keras.layers.RNN]:
@@ -64,9 +65,24 @@ GRU = Family(
     norm={"layer_normalization": "haste", "layer_normalization_epsilon": 0.01},
     oracle=Oracle(keras_gru.Arguments, keras_gru.keras_gru, keras_gru.keras_gru_backward),
 )
-FAMILIES = (LSTM, GRU)
+SIMPLE_RNN = Family(
+    "SimpleRNN",
+    states=("h",),
+    gates=1,
+    biases=(),
+    extras={},
+    norm={},
+    oracle=Oracle(
+        keras_simple_rnn.Arguments,
+        keras_simple_rnn.keras_simple_rnn,
+        keras_simple_rnn.keras_simple_rnn_backward,
+    ),
+    lacks=("implementation", "use_cudnn"),
+)
+GATED = (LSTM, GRU)
+FAMILIES = (*GATED, SIMPLE_RNN)
 # For tests that take long: by default of one layer.
-ONE_BY_DEFAULT = (LSTM, pytest.param(GRU, marks=pytest.mark.full))
+ONE_BY_DEFAULT = (LSTM, *(pytest.param(f, marks=pytest.mark.full) for f in FAMILIES[1:]))
 
 
 def label(value: Any) -> str:
@@ -153,8 +169,12 @@ def make_pair(
     **options: Any,
 ) -> tuple[keras.layers.RNN, keras.layers.RNN]:
     """Our layer and stock's with equal weights and options, but for stock's own in `stock`."""
+    of_stock = {**options, **(stock or {})}
+    options, of_stock = (
+        {k: v for k, v in given.items() if k not in family.lacks} for given in (options, of_stock)
+    )
     ours = family.ours(sizes.units, **options)
-    theirs = family.stock(sizes.units, **{**options, **(stock or {})})
+    theirs = family.stock(sizes.units, **of_stock)
     for layer in ours, theirs:
         layer.build((sizes.batch, sizes.time, sizes.inputs))
     random_weights(theirs, rng)

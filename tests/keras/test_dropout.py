@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 from pairs import (
     FAMILIES,
+    GATED,
     GRU,
     LSTM,
     ONE_BY_DEFAULT,
@@ -97,6 +98,7 @@ def test_a_state_of_one_row_for_all(traced, implementation, family, rng):
     assert_close(got.numpy(), want.numpy(), BOUND)
 
 
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_implementation_2_has_no_recurrent_dropout(family, rng):
     """As in stock, where a rate that is set later on finds no masks for each gate."""
     ours, theirs = make_pair(family, SIZES, rng, dtype="float64", seed=7)
@@ -151,6 +153,7 @@ ONE_UNIT = {
 }
 
 
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_one_mask_serves_all_steps_of_a_sequence(family, rng):
     """What is dropped at one step is dropped at all: with one unit and one path for its state to
     pass on, a sequence keeps its memory throughout or never has any."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
-    FAMILIES,
+    GATED,
     GRU,
     LSTM,
     Sizes,
@@ -28,7 +28,7 @@ FULL = {"return_sequences": True, "return_state": True}
 
 
 def of_each_family(options: list[dict]) -> list[tuple]:
-    return [(family, o) for family in FAMILIES for o in options]
+    return [(family, o) for family in GATED for o in options]
 
 
 FUSED = of_each_family(
@@ -128,6 +128,7 @@ def test_falls_back(family, options):
     assert loops(types) != []
 
 
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_the_reason_names_the_argument(family):
     reason = family.ours(3, activation="selu").fallback_reason
     assert "activation is selu" in reason
@@ -137,6 +138,7 @@ def test_the_reason_names_the_argument(family):
 
 
 @pytest.mark.skipif(bool(tf.config.list_logical_devices("GPU")), reason="there cuDNN may run")
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_cudnn_on_demand_is_stocks(family, rng):
     """use_cudnn=True is an order: where cuDNN cannot run, stock raises, and so do we."""
     ours, theirs = make_pair(family, SIZES, rng, use_cudnn=True)
@@ -219,7 +221,7 @@ def test_both_paths_agree(kind, family, options, rng):
 @pytest.mark.parametrize(
     ("activation", "jit_compile", "family"),
     divided(
-        itertools.product(["tanh", "relu"], ["auto", False, True], FAMILIES),
+        itertools.product(["tanh", "relu"], ["auto", False, True], GATED),
         [("tanh", "auto", LSTM), ("relu", True, GRU)],
     ),
     ids=label,

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from pairs import (
     FAMILIES,
+    GATED,
     GRU,
     INPUTS,
     MASKS,
@@ -158,6 +159,7 @@ def test_a_mask_of_ones_changes_no_bit(family, rng):
     ],
     ids=["int", "float", "rank 3", "list", "tensor"],
 )
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_forms_of_masks(convert, family, rng):
     """As stock: any dtype, a trailing dimension of one, a list of one mask."""
     options = {"return_sequences": True, "return_state": True, "dtype": "float64"}

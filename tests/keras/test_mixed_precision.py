@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from pairs import (
+    GATED,
     Array,
     Family,
     Sizes,
     copy_weights,
     evaluate,
+    label,
     make_pair,
     oracle_arguments,
     to_numpy,
@@ -85,6 +87,7 @@ def with_narrow_state(family: Family, layer: keras.layers.RNN, x: Array, dtype: 
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_error_does_not_grow_with_time(policy, family, rng):
     """Each result is rounded once, however long the sequence: the state is carried in float."""
     dtype = DTYPES[policy]
@@ -110,6 +113,7 @@ def test_error_does_not_grow_with_time(policy, family, rng):
     assert min(stock) > 10 * max(mine)
 
 
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_states_between_calls(policy, family, rng):
     """A stateful layer keeps its states in float32 variables; each call hands on a rounded one."""
     dtype = DTYPES[policy]
@@ -133,6 +137,7 @@ def test_states_between_calls(policy, family, rng):
 # Gradients.
 
 
+@pytest.mark.parametrize("family", GATED, ids=label)
 def test_gradients_are_summed_in_float(policy, family):
     """10,000 equal steps without a rounding error of their own: what a weight receives is their
     sum, rounded once. A sum in 16 bits would end at the 2048th (half) or 256th (bfloat16)."""

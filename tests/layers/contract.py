@@ -17,6 +17,7 @@ from tf_lstm_ops.keras import (
     Bidirectional,
     GRUCell,
     LSTMCell,
+    SimpleRNN,
     StackedGRU,
     StackedLSTM,
 )
@@ -40,6 +41,7 @@ def _of_cell(cell: Any) -> Callable[..., Any]:
 LAYERS: dict[str, Callable[..., Any]] = {
     "LSTM": LSTM,
     "GRU": GRU,
+    "SimpleRNN": SimpleRNN,
     "StackedLSTM": lambda units, **options: StackedLSTM(units, 2, **options),
     "StackedGRU": lambda units, **options: StackedGRU(units, 2, **options),
     "LSTMCell": _of_cell(LSTMCell),
@@ -64,7 +66,9 @@ VARIANTS = {
     "masked": Variant({"return_sequences": True}, masked=True),
     "masked_last": Variant({"zero_output_for_mask": True}, masked=True),
     "masked_both": Variant({"return_sequences": True}, bidirectional=True, masked=True),
-    "backwards": Variant({"go_backwards": True}, ("LSTM", "GRU", "StackedLSTM", "StackedGRU")),
+    "backwards": Variant(
+        {"go_backwards": True}, ("LSTM", "GRU", "SimpleRNN", "StackedLSTM", "StackedGRU")
+    ),
     "stateful": Variant({"stateful": True}),
     "dropout": Variant({"dropout": 0.3}),
     "projection": Variant({"projection_size": 2}, ("LSTM", "StackedLSTM", "LSTMCell")),
@@ -75,6 +79,7 @@ VARIANTS = {
     "activations": Variant(
         {"activation": "relu", "recurrent_activation": "hard_sigmoid"}, ("LSTM", "GRU", "LSTMCell")
     ),
+    "relu": Variant({"activation": "relu"}, ("SimpleRNN",)),
     "bfloat16": Variant({"dtype": "mixed_bfloat16"}),
 }
 

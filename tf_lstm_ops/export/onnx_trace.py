@@ -28,6 +28,7 @@ class Trace:
     Args:
       function: the concrete function.
       outputs: the names of its outputs.
+      layers: what has the function's variables, which live as long as the trace.
 
     Attributes:
       inputs: the symbolic arguments of the function, without captured values.
@@ -35,8 +36,8 @@ class Trace:
       names: the names of the inputs in the file.
     """
 
-    def __init__(self, function: Any, outputs: Sequence[str]) -> None:
-        self._function = function
+    def __init__(self, function: Any, outputs: Sequence[str], layers: Any = None) -> None:
+        self._function, self._layers = function, layers
         self.inputs = _tf_private.arguments(function)
         self.structured_outputs = dict(zip(outputs, function.outputs, strict=True))
         specs = tf.nest.flatten(function.structured_input_signature)
@@ -80,11 +81,12 @@ def trace(model: keras.Model, specs: Sequence[Any]) -> Trace:
         found[:] = [results]
         return tf.nest.flatten(results)
 
-    with _keras_private.replaced_loops(_computations(model)), directions.apart():
+    computations = _computations(model)
+    with _keras_private.replaced_loops(computations), directions.apart():
         function = predict.get_concrete_function()
     _require_values(model, function)
     taken = [spec.name for spec in tf.nest.flatten(function.structured_input_signature)]
-    return Trace(function, names.of_outputs(model, found[0], taken))
+    return Trace(function, names.of_outputs(model, found[0], taken), computations)
 
 
 def _require_values(model: keras.Model, function: Any) -> None:

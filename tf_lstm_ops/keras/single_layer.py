@@ -103,9 +103,14 @@ class SingleLayerRNN(FusedRNN):
             mask = mask[0]
         return optional(None if mask is None else _per_row(_as_boolean(mask), x), tf.bool)
 
+    @staticmethod
+    def _drops(rate: float) -> bool:
+        """Whether the stock cell applies a rate of dropout in training."""
+        return 0.0 < rate < 1.0
+
     def _drop_inputs(self, x: tf.Tensor, training: bool) -> tuple[Any, Any]:
         """Applies input dropout, or returns its multipliers if each gate has different ones."""
-        if not (training and 0.0 < self.dropout < 1.0):
+        if not (training and self._drops(self.dropout)):
             return x, None
         multipliers = _keras_private.input_multipliers(self.cell, x[:, 0, :])
         if isinstance(multipliers, list):  # implementation 1
@@ -115,8 +120,9 @@ class SingleLayerRNN(FusedRNN):
     def _recurrent_multipliers(self, h: tf.Tensor, training: bool) -> Any:
         """The gates' multipliers of h. Implementation 2 has none, as in the stock cells. If h has
         one row for all, so have the multipliers."""
-        drops = training and 0.0 < self.recurrent_dropout < 1.0
-        if not drops or getattr(self.cell, "implementation", 1) != 1:
+        if not (training and self._drops(self.recurrent_dropout)):
+            return None
+        if getattr(self.cell, "implementation", 1) != 1:
             return None
         multipliers = _keras_private.recurrent_multipliers(self.cell, h)
         # Of the one product in a SimpleRNN they are no list.
