@@ -30,7 +30,7 @@ _ARRAYS: tuple[tuple[str, str], ...] = (
     (r"(.*)/b(?:/var)?", "lingvo bias"),
     (r"(.*)/w_proj(?:/var)?", "lingvo projection"),
     # The LSTM of TensorFlow 1, and before 1.0, as in ELMo.
-    (r"(.*)/projection/(?:kernel|weights)", "projection"),
+    (r"(.*)/projection(?:/kernel|/weights|_kernel)", "projection"),
     (r"(.*)/w_([ifo])_diag", "peephole {2}"),
     (r"(.*)/W_([IFO])_diag", "peephole {2}"),
     (r"(.*)/W_0", "old kernel"),
