@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import tf_lstm_ops
-from tf_lstm_ops.weights import GRUWeights, LSTMWeights
+from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
 
 Array = np.ndarray
 # Sums of the same float64 products in another order, five steps deep, of values around 1.
@@ -52,6 +52,11 @@ def under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 def computed(weights: LSTMWeights | GRUWeights, x: Array) -> Array:
     """The outputs of the weights in float64, by this package's layers. x: [B, T, I]."""
+    wide = [
+        CellWeights(**{name: a.astype("float64") for name, a in cell.arrays().items()})
+        for cell in weights.cells
+    ]  # before the two biases are added
+    weights = dataclasses.replace(weights, cells=tuple(wide))
     for k in range(weights.num_layers):
         d = weights.directions
         one = dataclasses.replace(weights, cells=weights.cells[k * d : (k + 1) * d])
