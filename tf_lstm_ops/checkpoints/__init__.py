@@ -124,13 +124,24 @@ def chosen(path: str | os.PathLike[str], kinds: tuple[str, ...], layer: str | No
     parts = [_candidate(stacks.Group(cell.name, (cell,), 1), contents) for cell in cells]
     inside = [part for part in parts if part.kind in kinds and part.name == layer]
     named = [candidate for candidate in found if candidate.name == layer]
-    under = [
-        candidate for candidate in found if candidate.name.startswith((f"{layer}/", f"{layer}."))
-    ]
+    under = [candidate for candidate in found if is_named(candidate.name, layer)]
     fitting = named or inside or under
     what = "several of this name" if fitting else f"no {layer!r}"
     require(len(fitting) == 1, f"{path} has {what}; pass layer=, one of {_listed(found)}")
     return fitting[0]
+
+
+def is_named(name: str, layer: str) -> bool:
+    """Whether `layer` means a candidate.
+
+    Args:
+      name: that of the candidate.
+      layer: the whole name, or its first parts.
+
+    Returns:
+      True if it does.
+    """
+    return name == layer or name.startswith((f"{layer}/", f"{layer}."))
 
 
 def _candidate(group: stacks.Group, contents: Contents) -> Candidate:

@@ -30,7 +30,8 @@ _ARRAYS: tuple[tuple[str, str], ...] = (
     (r"(.*)/b(?:/var)?", "lingvo bias"),
     (r"(.*)/w_proj(?:/var)?", "lingvo projection"),
     # The LSTM of TensorFlow 1, and before 1.0, as in ELMo.
-    (r"(.*)/projection/(?:kernel|weights)", "projection"),
+    (r"(.*)/projection(?:/kernel|/weights|_kernel)", "projection"),
+    (r"(.*)/peephole_kernel", "peephole"),  # of tf_lstm_ops.keras.LSTM
     (r"(.*)/w_([ifo])_diag", "peephole {2}"),
     (r"(.*)/W_([IFO])_diag", "peephole {2}"),
     (r"(.*)/W_0", "old kernel"),
@@ -39,7 +40,7 @@ _ARRAYS: tuple[tuple[str, str], ...] = (
     (r"(.*)/(?:Linear/Matrix|weights)", "kernel"),
     (r"(.*)/(?:Linear/Bias|biases)", "bias"),
     # Keras, and TensorFlow 1 from 1.2 on.
-    (r"(.*)/_?(kernel|recurrent_kernel|bias|peephole|projection)", "{2}"),
+    (r"(.*)/_?(kernel|recurrent_kernel|bias)", "{2}"),
 )
 _PATTERNS = [(re.compile(pattern, re.DOTALL), role) for pattern, role in _ARRAYS]
 

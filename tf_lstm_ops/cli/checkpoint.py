@@ -71,14 +71,15 @@ def _written(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _save_arrays(weights: Any, path: Path) -> None:
     """A .npz file of the canonical arrays."""
-    arrays = {
+    arrays: dict[str, Any] = {
         f"cells_{k}_{name}": array
         for k, cell in enumerate(weights.cells)
         for name, array in cell.arrays().items()
     }
     reset_after = getattr(weights, "reset_after", None)
-    options = {} if reset_after is None else {"reset_after": np.array(reset_after)}
-    np.savez(path, directions=np.array(weights.directions), **options, **arrays)
+    if reset_after is not None:
+        arrays["reset_after"] = np.array(reset_after)
+    np.savez(path, directions=np.array(weights.directions), **arrays)
 
 
 def _document(candidate: Candidate) -> dict[str, Any]:
