@@ -55,7 +55,7 @@ def test_a_folder_with_several_checkpoints(arrays, tmp_path):
     for name in ("a", "b"):
         written.checkpoint(tmp_path / name, written.under(SCOPE, arrays))
     (tmp_path / "checkpoint").unlink()
-    with pytest.raises(ValueError, match="several checkpoints: a.index, b.index; pass one"):
+    with pytest.raises(ValueError, match=r"several checkpoints: a.index, b.index; pass one"):
         candidates(tmp_path)
 
 
@@ -228,7 +228,7 @@ def test_other_files(name, data, message, tmp_path):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="neither a file .*ckpt nor a checkpoint .*index"):
+    with pytest.raises(FileNotFoundError, match=r"neither a file .*ckpt nor a checkpoint .*index"):
         LSTMWeights.from_checkpoint(tmp_path / "m.ckpt")
     with pytest.raises(ValueError, match="neither a checkpoint nor a SavedModel"):
         LSTMWeights.from_checkpoint(tmp_path)

@@ -51,14 +51,19 @@ def layers_of(config: Any) -> dict[str, dict[str, Any]]:
       config: the model's class_name and config, as of JSON; None for no layers.
 
     Returns:
-      The configurations by the layers' names.
+      The configurations by the layers' names, and by those of wrappers around them.
     """
-    return {
-        part["name"]: part
-        for part in _dictionaries(config)
-        if isinstance(part.get("name"), str)
-        and ("recurrent_activation" in part or "inner_activation" in part)
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for part in _dictionaries(config):
+        inner = part.get("layer")
+        own = inner.get("config") if isinstance(inner, dict) else part
+        if (
+            isinstance(part.get("name"), str)
+            and isinstance(own, dict)
+            and ("recurrent_activation" in own or "inner_activation" in own)
+        ):
+            found[part["name"]] = own
+    return found
 
 
 def parsed(name: str, text: str | bytes) -> Any:
