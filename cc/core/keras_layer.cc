@@ -34,6 +34,7 @@ RnnConfig KerasConfig(const KerasLayer& layer) {
   config.options = layer.options;
   config.gate_order = IsLstm(layer.cell) ? kOrderIFCO : kOrderURN;
   config.cell_clip = layer.cell_clip;
+  config.proj_clip = layer.proj_clip;
   return config;
 }
 

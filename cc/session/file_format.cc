@@ -203,11 +203,21 @@ class LayerChecker {
     if (!is_lstm() && r_.kind != kMasking && number != 0) {
       return NumberFails("number", number, "0");
     }
+    if (!CheckProjClip()) return false;
     if (!has_layer_norm()) {
       return r_.epsilon == 0 || NumberFails("epsilon", r_.epsilon, "0");
     }
     return (r_.epsilon >= FLT_MIN && r_.epsilon <= FLT_MAX) ||
            NumberFails("epsilon", r_.epsilon, "a positive finite float");
+  }
+
+  bool CheckProjClip() const {
+    const double clip = r_.proj_clip;
+    if (!is_lstm() || !projects()) {
+      return clip == 0 || NumberFails("proj_clip", clip, "0");
+    }
+    return (clip >= 0 && clip <= FLT_MAX) ||
+           NumberFails("proj_clip", clip, "0 or a positive finite float");
   }
 
   bool CheckOrder(bool is_sequence) const {
@@ -342,6 +352,7 @@ Layer LayerOf(const LayerRecord& record) {
   layer.hidden_size = static_cast<int64_t>(record.hidden_size);
   layer.number = record.number;
   layer.epsilon = record.epsilon;
+  layer.proj_clip = record.proj_clip;
   return layer;
 }
 

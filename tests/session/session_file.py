@@ -13,7 +13,7 @@ import numpy as np
 
 MAGIC = bytes([0x89, 0x54, 0x4C, 0x4F, 0x53, 0x0D, 0x0A, 0x1A])
 HEADER = struct.Struct("<8sIIQQ32s")
-RECORD = struct.Struct("<8I3Q2d20Q24s")
+RECORD = struct.Struct("<8I3Q2d20Qd16s")
 ALIGNMENT = 64
 
 RECURRENT, DENSE, ACTIVATION, MASKING = 1, 2, 3, 4
@@ -48,6 +48,7 @@ class Layer:
     hidden_size: int | None = None  # None: `units`
     number: float = 0.0
     epsilon: float = 0.0
+    proj_clip: float = 0.0
     arrays: Sequence[dict[str, np.ndarray]] = field(default_factory=lambda: [{}])
 
 
@@ -61,7 +62,7 @@ def _record(layer: Layer, offsets: list[int]) -> bytes:
         *(_number(layer.activation), _number(layer.recurrent_activation)),
         *(layer.flags, 0, layer.input_size, layer.units),
         layer.units if layer.hidden_size is None else layer.hidden_size,
-        *(layer.number, layer.epsilon, *offsets, bytes(24)),
+        *(layer.number, layer.epsilon, *offsets, layer.proj_clip, bytes(16)),
     )
 
 

@@ -20,6 +20,7 @@ _FUSED_OPTIONS = {
     "use_peephole": False,
     "cell_clip": None,
     "projection_size": None,
+    "proj_clip": None,
 }
 Path = Literal["fused op", "cuDNN", "plain ops", "stock loop"]
 

@@ -15,6 +15,7 @@ from tf_lstm_ops.composite.common import (
     cast,
     compute_dtype,
     is_absent,
+    masked_clip,
     straight_through_clip,
     zero_where_not,
 )
@@ -86,6 +87,7 @@ def keras_lstm(
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
     cell_clip: float,
+    proj_clip: float = 0.0,
     **loop: bool,
 ) -> list[tf.Tensor]:
     """KerasLSTM without its output reserve.
@@ -93,7 +95,7 @@ def keras_lstm(
     Args:
       x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, projection,
         input_dropout, recurrent_dropout: as the op takes them.
-      activation, recurrent_activation, cell_clip: attributes of the op.
+      activation, recurrent_activation, cell_clip, proj_clip: attributes of the op.
       **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
     Returns:
@@ -117,7 +119,9 @@ def keras_lstm(
         c = of_gate(zi) * of_state(zc) + of_gate(zf) * c
         c = straight_through_clip(c, cell_clip)
         h = of_gate(_looking_at(c, zo, wco)) * of_state(c)
-        return [tf.matmul(h, projection) if projected else h, c]
+        if projected:
+            h = masked_clip(tf.matmul(h, projection), proj_clip)
+        return [h, c]
 
     x, valid = _time_major(x, mask)
     z = _per_gate(x, input_dropout, kernel, 4)

@@ -17,7 +17,7 @@ from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normali
 class LSTM(SingleLayerRNN, keras.layers.LSTM):
     """``keras.layers.LSTM`` with one fused op for a whole sequence, and any mask.
 
-    Arguments, weights and weight files are those of ``keras.layers.LSTM``; five arguments are new.
+    Arguments, weights and weight files are those of ``keras.layers.LSTM``; six arguments are new.
     Results are equal within rounding. The fused op runs with any boolean mask, dropout, initial
     state and direction, if the activations are among tanh, sigmoid, relu, hard_sigmoid, hard_tanh,
     softsign, linear, elu, leaky_relu, silu and gelu. Otherwise Keras' own loop runs, with the same
@@ -69,8 +69,10 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]. None: no bound.
       projection_size: P, from 1 to H - 1: multiplies h by the weight ``projection_kernel`` [H, P].
         None: no projection, and P = H below.
+      proj_clip: bounds the projected h to [-proj_clip, proj_clip], with the gradient of
+        ``tf.clip_by_value``; needs ``projection_size``. None: no bound.
       layer_normalization: True or "haste", or "addons": see `LSTMCell`. None or False: none. The
-        fused op needs the default activations and none of the three options above.
+        fused op needs the default activations and none of the four options above.
       layer_normalization_epsilon: positive, added to the variances. None: 1e-5, or 1e-3 for
         "addons".
       **kwargs: other arguments of ``keras.layers.LSTM``, such as ``name`` and ``dtype``.
@@ -87,9 +89,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
       ``return_state``, a tuple of this output, the final h [B, P] and the final c [B, H].
 
     Raises:
-      ValueError: units, cell_clip or layer_normalization_epsilon is not positive; projection_size
-        is out of range; layer_normalization is unknown, or layer_normalization_epsilon is given
-        without it; use_cudnn is True together with
+      ValueError: units, cell_clip, proj_clip or layer_normalization_epsilon is not positive;
+        projection_size is out of range, or None together with proj_clip; layer_normalization is
+        unknown, or layer_normalization_epsilon is given without it; use_cudnn is True together with
         use_peephole, cell_clip, projection_size or layer_normalization; or another argument is not
         valid in ``keras.layers.LSTM``.
     """
@@ -126,6 +128,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         use_peephole: bool = False,
         cell_clip: float | None = None,
         projection_size: int | None = None,
+        proj_clip: float | None = None,
         layer_normalization: bool | Normalization | None = None,
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
@@ -162,6 +165,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
             use_peephole=use_peephole,
             cell_clip=cell_clip,
             projection_size=projection_size,
+            proj_clip=proj_clip,
             layer_normalization=layer_normalization,
             layer_normalization_epsilon=layer_normalization_epsilon,
             implementation=kwargs.pop("implementation", 2),
@@ -199,6 +203,11 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     def projection_size(self) -> int | None:
         """The size P of h; None without a projection."""
         return own_option(self, "projection_size")
+
+    @property
+    def proj_clip(self) -> float | None:
+        """The bound of the projected h; None if there is none."""
+        return own_option(self, "proj_clip")
 
     @property
     def layer_normalization(self) -> str | None:

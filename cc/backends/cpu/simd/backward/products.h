@@ -21,6 +21,17 @@ void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
   }
 }
 
+// The gradient of h before its clip, by that of h.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> UnclippedHGrad(const Backward<T>& f, VecT<T> grad,
+                                          const PackedRow& at, int64_t u) {
+  if (!f.args.config.clips_h()) return grad;
+  const VecT<T> clip = VecT<T>{} + static_cast<T>(f.args.config.proj_clip);
+  const VecT<T> h = LoadN(f.args.unclipped_h + at.index * f.hidden_size + u,
+                          f.hidden_size - u);
+  return (h > clip) | (h < -clip) ? VecT<T>{} : grad;
+}
+
 // With a projection: dh of the rows, for a group of units from n on.
 template <class T>
 void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
@@ -31,8 +42,9 @@ void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
     const PackedRow at = f.At(e);
     for (int64_t u = n; u < end; u += f.kL) {
       const int64_t width = f.hidden_size - u;
-      StoreN(LoadN(f.RunningHGrad(at) + u, width) + f.UpstreamH(at, u), to + u,
-             width);
+      const VecT<T> grad =
+          LoadN(f.RunningHGrad(at) + u, width) + f.UpstreamH(at, u);
+      StoreN(UnclippedHGrad(f, grad, at, u), to + u, width);
     }
   }
 }

@@ -70,7 +70,20 @@ void ApplyInputDropout(const Forward<T>& f, const ForwardRows<T>& rows) {
   }
 }
 
-// h = m Wp of the rows.
+// Clips units u, u + 1, ... of h of a row, and saves what they were.
+template <class T>
+TF_LSTM_OPS_INLINE void ClipH(const Forward<T>& f, const PackedRow& at,
+                              int64_t u) {
+  using Math = VecMath<T>;
+  const int64_t width = f.hidden_size - u;
+  const VecT<T> clip = VecT<T>{} + static_cast<T>(f.args.config.proj_clip);
+  const VecT<T> h = LoadN(f.H(at) + u, width);
+  T* unclipped = f.args.unclipped_h;
+  if (unclipped) StoreN(h, unclipped + at.index * f.hidden_size + u, width);
+  StoreN(Math::Min(Math::Max(h, -clip), clip), f.H(at) + u, width);
+}
+
+// h = m Wp of the rows, clipped.
 template <class T>
 void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
@@ -79,9 +92,11 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
     MultiplyBand<1>([&](int64_t e) { return f.M(f.At(e)); }, f.packed.Second(u),
                     {rows.begin, rows.end, hidden - u},
                     [&](int64_t e) { return f.H(f.At(e)) + u; });
-    for (int64_t e = rows.begin; f.effective_h_sets() > 0 && e < rows.end;
-         ++e) {
+    const bool clips = f.args.config.clips_h();
+    const bool copies = f.effective_h_sets() > 0;
+    for (int64_t e = rows.begin; (clips || copies) && e < rows.end; ++e) {
       const PackedRow at = f.At(e);
+      if (clips) ClipH(f, at, u);
       StoreEffectiveH(f, LoadN(f.H(at) + u, hidden - u), at.batch,
                       at.ordinal + 1, u);
     }
