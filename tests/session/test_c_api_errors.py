@@ -48,6 +48,7 @@ RECORD_FIELDS = {
     "hidden_size": (48, "Q"),
     "number": (56, "d"),
     "epsilon": (64, "d"),
+    "proj_clip": (232, "d"),
 }
 
 
@@ -125,6 +126,11 @@ LARGEST = "must be from 1 to 16777216"
         ("masking", "number", np.inf, "number is inf, must be a finite float"),
         ("gru", "number", 1.0, "number is 1, must be 0"),
         ("layer norm lstm", "number", 1.0, "number is 1, must be 0"),
+        ("lstm", "proj_clip", 1.0, "proj_clip is 1, must be 0"),
+        ("gru", "proj_clip", 1.0, "proj_clip is 1, must be 0"),
+        ("lstm with a projection", "proj_clip", -1.0, "proj_clip is -1, must be 0 or a positive f"),
+        ("lstm with a projection", "proj_clip", np.nan, "proj_clip is nan, must be 0 or"),
+        ("lstm with a projection", "proj_clip", 1e39, "proj_clip is 1e+39, must be 0 or"),
         ("lstm", "epsilon", 1e-3, "epsilon is 0.001, must be 0"),
         ("layer norm gru", "epsilon", 0.0, "epsilon is 0, must be a positive finite float"),
         ("layer norm gru", "epsilon", np.nan, "epsilon is nan, must be"),
@@ -190,7 +196,7 @@ def test_arrays_that_overlap(library, rng, width, is_valid):
         fails(c.DATA_LOSS, text, c.Session, library, shared)
 
 
-@pytest.mark.parametrize("offset", [0, 7, 32, 63, 64 + 28, 64 + 31, 64 + 232, 64 + 255])
+@pytest.mark.parametrize("offset", [0, 7, 32, 63, 64 + 28, 64 + 31, 64 + 240, 64 + 255])
 def test_magic_and_reserved_bytes(library, rng, offset):
     data = f.write(layers.chain("lstm", rng))
     data = patched(data, offset, "B", data[offset] ^ 1)
