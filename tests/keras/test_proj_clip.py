@@ -244,6 +244,7 @@ def test_a_stack_is_a_stack_of_layers(options, mask, form, rng):
     layer = make(
         "lstm", rng, bidirectional=form == "both", go_backwards=form == "backward", **clips
     )
+    assert layer._op == "KerasLSTM" and not layer._has_cudnn and not layer._has_metal
     assert (layer.cell_clip, layer.proj_clip) == (0.375, options.get("proj_clip"))
     valid = make_mask(mask, B, T, rng)
     stack = []

@@ -9,9 +9,9 @@ With g the activation and a the recurrent activation, gates in the order i, f, c
 Source: H. Sak, A. Senior, F. Beaufays, "Long short-term memory recurrent neural network
 architectures for large scale acoustic modeling" (2014), without the non-recurrent projection; the
 activations as in Keras 3's documentation. Masks as in `keras_lstm`. All functions take complex
-numbers with a tiny imaginary part, for `derivatives.complex_step`. The clip of c is the identity for
-derivatives, as in TensorFlow's LSTMBlockCell; that of h is tf.clip_by_value: its derivative is 0
-outside the bounds and 1 at and within them.
+numbers with a tiny imaginary part, for `derivatives.complex_step`. The clip of c is the identity
+for derivatives, as in TensorFlow's LSTMBlockCell; that of h is tf.clip_by_value: its derivative is
+0 outside the bounds and 1 at and within them.
 """
 
 import math
