@@ -15,6 +15,7 @@ namespace tf_lstm_ops {
 // The logistic function, and tanh for the candidate and the cell state.
 template <class Math>
 struct StandardActivations {
+  static constexpr bool kSelected = false;
   using V = typename Math::Value;
   using ValueAndSlope = typename ActivationMath<Math>::ValueAndSlope;
 
@@ -41,6 +42,7 @@ struct StandardActivations {
 // The functions that CellOptions::activations selects.
 template <class Math>
 struct SelectedActivations {
+  static constexpr bool kSelected = true;
   using V = typename Math::Value;
   using Functions = ActivationMath<Math>;
   using ValueAndSlope = typename Functions::ValueAndSlope;

@@ -47,6 +47,7 @@ struct GruCellOf {
   static constexpr bool kHasOutputGate = false;
   static constexpr bool kReducesRows = false;
   static constexpr bool kResetsBefore = false;
+  static constexpr bool kSelectsActivations = Activations::kSelected;
 
   using Parameters = CellParameters<V>;
   struct Outputs {

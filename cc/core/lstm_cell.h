@@ -67,6 +67,8 @@ struct LstmCellOf {
   // The equations have two parts. The second part reads m R of the candidate,
   // where m is a result of the first part.
   static constexpr bool kResetsBefore = false;
+  // CellOptions::activations selects the activations.
+  static constexpr bool kSelectsActivations = Activations::kSelected;
   static constexpr int kNewStatePeephole = kNewStateGate;
 
   using Parameters = CellParameters<V>;

@@ -31,6 +31,7 @@ struct VanillaRnnCell {
   static constexpr bool kHasOutputGate = false;
   static constexpr bool kReducesRows = false;
   static constexpr bool kResetsBefore = false;
+  static constexpr bool kSelectsActivations = false;
   static constexpr int kSavedCount = 0;  // h is enough
   static constexpr int kSavedForBackward = 0;
 

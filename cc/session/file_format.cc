@@ -141,6 +141,11 @@ class LayerChecker {
                 index_, field, value, wanted);
   }
 
+  bool IsBound(const char* field, double value) const {
+    return (value >= 0 && value <= FLT_MAX) ||
+           NumberFails(field, value, "0 or a positive finite float");
+  }
+
   bool CheckKind() const { return InRange("kind", r_.kind, 1, kMasking); }
 
   bool CheckChoices() const {
@@ -193,9 +198,11 @@ class LayerChecker {
   bool CheckNumbers() const {
     // The engine computes with float numbers.
     const double number = r_.number;
-    const bool is_bound = number >= 0 && number <= FLT_MAX;
-    if (is_lstm() && !is_bound) {
-      return NumberFails("number", number, "0 or a positive finite float");
+    if (is_lstm() && !IsBound("number", number)) return false;
+    if (is_lstm() && projects()) {
+      if (!IsBound("projection_clip", r_.projection_clip)) return false;
+    } else if (r_.projection_clip != 0) {
+      return NumberFails("projection_clip", r_.projection_clip, "0");
     }
     if (r_.kind == kMasking && !(std::fabs(number) <= FLT_MAX)) {
       return NumberFails("number", number, "a finite float");

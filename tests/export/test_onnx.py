@@ -87,11 +87,42 @@ FORMS = {
     "dropout": (lambda: [LSTM(UNITS, dropout=0.5, recurrent_dropout=0.5)], {"LSTM": 1}),
     "clip": (lambda: [LSTM(UNITS, cell_clip=0.3)], {"Loop": 1}),
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], {"Loop": 1}),
+    "proj_clip": (lambda: [LSTM(UNITS, projection_size=2, proj_clip=0.05)], {"Loop": 1}),
     "norm": (lambda: [LSTM(UNITS, layer_normalization=True)], {"Loop": 1}),
     "simple_rnn": (lambda: [keras.layers.SimpleRNN(UNITS)], {"Loop": 1}),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], {"Loop": 1}),
     "gru_reset_before": (lambda: [GRU(UNITS, reset_after=False)], {"GRU": 1}),
-    "gru_relu": (lambda: [GRU(UNITS, activation="relu")], {"Loop": 1}),
+    "gru_gelu": (lambda: [GRU(UNITS, activation="gelu")], {"Loop": 1}),
+    # ONNX Runtime reads alpha and beta for the functions that have them only.
+    "default_gates": (
+        lambda: [
+            LSTM(UNITS, activation="elu", return_sequences=True),
+            LSTM(UNITS, activation="leaky_relu", return_sequences=True),
+            LSTM(UNITS, recurrent_activation="hard_sigmoid"),
+        ],
+        {"LSTM": 3},
+    ),
+    "both_activations": (
+        lambda: [
+            both(LSTM(UNITS, activation="elu", recurrent_activation="hard_sigmoid")),
+        ],
+        {"LSTM": 2},
+    ),
+    "gru_both_activations": (
+        lambda: [
+            both(GRU(UNITS, recurrent_activation="hard_sigmoid", return_sequences=True)),
+            both(GRU(UNITS, recurrent_activation="hard_sigmoid", reset_after=False)),
+        ],
+        {"GRU": 4},
+    ),
+    "gru_activations": (
+        lambda: [
+            GRU(UNITS, activation=name, recurrent_activation=gate, return_sequences=True)
+            for name in sorted(onnx_nodes.ACTIVATIONS)
+            for gate in ("hard_sigmoid", "sigmoid")
+        ],
+        {"GRU": 2 * len(onnx_nodes.ACTIVATIONS)},
+    ),
     "activations": (
         lambda: [
             LSTM(UNITS, activation=name, recurrent_activation="hard_sigmoid", return_sequences=True)
@@ -112,7 +143,8 @@ FORMS = {
 # The other forms are parts of these or of other tests.
 BY_DEFAULT = {
     *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
-    *("dropout", "projection", "gru_reset_before", "activations"),
+    *("dropout", "proj_clip", "gru_reset_before", "activations"),
+    *("default_gates", "both_activations", "gru_both_activations", "gru_activations"),
 }
 
 

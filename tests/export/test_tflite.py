@@ -67,13 +67,14 @@ FORMS = {
         LOOP,
     ),
     "projection": (lambda: [LSTM(UNITS, projection_size=2)], LOOP),
+    "proj_clip": (lambda: [LSTM(UNITS, projection_size=2, proj_clip=0.05)], LOOP),
     "relu": (lambda: [LSTM(UNITS, activation="relu")], LOOP),
     "selu": (lambda: [LSTM(UNITS, activation="selu")], LOOP),
     "gelu": (lambda: [LSTM(UNITS, activation="gelu")], LOOP),
 }
 # The other forms are parts of these, of test_known_time or of the tests of loops.
 BY_DEFAULT = {
-    *("clip", "stock_lstm", "two_layers", "both_directions", "gru_reset_before", "projection"),
+    *("clip", "stock_lstm", "two_layers", "both_directions", "gru_reset_before", "proj_clip"),
 }
 
 

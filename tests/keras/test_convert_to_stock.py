@@ -121,8 +121,7 @@ def test_every_common_option_stays(rng):
         assert stock_layer.get_config() == ours
         assert stock_layer.use_cudnn is False
         assert stock_layer.cell.implementation == 1
-    with pytest.warns(UserWarning, match="activation is relu"):
-        converted = convert_model(stock)
+    converted = convert_model(stock)
     assert converted.layers[0].cell.implementation == 1
 
 

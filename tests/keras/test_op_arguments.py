@@ -15,6 +15,7 @@ ATTRIBUTES = {"go_backwards", "zero_output_for_mask", "return_sequences", "train
 LAYERS: dict[str, Any] = {
     "LSTM": lambda: LSTM(UNITS),
     "peephole": lambda: LSTM(UNITS, use_peephole=True, projection_size=2, cell_clip=0.5),
+    "proj_clip": lambda: LSTM(UNITS, projection_size=2, proj_clip=0.5),
     "addons": lambda: LSTM(UNITS, layer_normalization="addons"),
     "haste": lambda: LSTM(UNITS, layer_normalization="haste", use_bias=False),
     "GRU": lambda: GRU(UNITS),

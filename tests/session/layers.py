@@ -124,7 +124,7 @@ FORWARD_CHAINS = {
     "gru without bias": _one(f.GRU, absent=("bias", "recurrent_bias")),
     "gru, reset before": _one(f.GRU_RESET_BEFORE),
     "gru of old Keras": _one(f.GRU, recurrent_activation="hard_sigmoid"),
-    "gru with gelu": _one(f.GRU_RESET_BEFORE, activation="gelu", recurrent_activation="silu"),
+    "gru with gelu": _one(f.GRU_RESET_BEFORE, activation="gelu"),
     "layer norm lstm": _one(f.LAYER_NORM_LSTM),
     "layer norm lstm carrying n": _one(f.LAYER_NORM_LSTM, flags=f.SEQUENCE | f.CARRIES_NORMALIZED),
     "layer norm gru": _one(f.LAYER_NORM_GRU),

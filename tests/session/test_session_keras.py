@@ -48,7 +48,12 @@ OURS: dict[str, Callable[[bool], keras.Layer]] = {
     "projection": lambda s: ours.LSTM(9, projection_size=4, return_sequences=s),
     "proj_clip": lambda s: ours.LSTM(9, projection_size=4, proj_clip=0.05, return_sequences=s),
     "all": lambda s: ours.LSTM(
-        9, use_peephole=True, cell_clip=0.3, projection_size=4, return_sequences=s
+        9,
+        use_peephole=True,
+        cell_clip=0.3,
+        projection_size=4,
+        proj_clip=0.1,
+        return_sequences=s,
     ),
     "haste": lambda s: ours.LSTM(9, layer_normalization="haste", return_sequences=s),
     "addons": lambda s: ours.LSTM(9, layer_normalization="addons", return_sequences=s),

@@ -19,16 +19,17 @@ from tf_lstm_ops import weights
 # Positions of the inputs that our ops share.
 _X, _MASK, _INITIAL_H = 0, 1, 2
 
-# Activations of KerasLSTM that an ONNX LSTM has: its name, alpha and beta.
-_ACTIVATIONS = {
+# Activations that ONNX' recurrent nodes have: the name, alpha and beta. ONNX Runtime takes the next
+# value of a node's lists for each function that has an alpha or a beta, so others must have none.
+_ACTIVATIONS: dict[str, tuple[str, float | None, float | None]] = {
     "linear": ("Affine", 1.0, 0.0),
-    "relu": ("Relu", 0.0, 0.0),
-    "tanh": ("Tanh", 0.0, 0.0),
-    "sigmoid": ("Sigmoid", 0.0, 0.0),
+    "relu": ("Relu", None, None),
+    "tanh": ("Tanh", None, None),
+    "sigmoid": ("Sigmoid", None, None),
     "hard_sigmoid": ("HardSigmoid", 1 / 6, 0.5),
-    "softsign": ("Softsign", 0.0, 0.0),
-    "elu": ("Elu", 1.0, 0.0),
-    "leaky_relu": ("LeakyRelu", 0.2, 0.0),
+    "softsign": ("Softsign", None, None),
+    "elu": ("Elu", 1.0, None),
+    "leaky_relu": ("LeakyRelu", 0.2, None),
 }
 ACTIVATIONS = frozenset(_ACTIVATIONS)
 
@@ -45,19 +46,27 @@ def handlers() -> dict[str, tuple[Any, list[Any]]]:
 
 def _lstm(graph: Any, node: Any, _name: str, _args: Any) -> None:
     arrays = [a for a in (_constant(node, k) for k in (4, 5, 6, 7)) if a.size]
-    attributes: dict[str, Any] = {}
-    names = [node.get_attr_str(name) for name in ("recurrent_activation", "activation")]
-    if names != ["sigmoid", "tanh"]:  # those of an ONNX LSTM without the attribute
-        gate, state = (_ACTIVATIONS[name] for name in names)
-        used, alpha, beta = zip(gate, state, state, strict=True)
-        attributes = {"activations": used, "activation_alpha": alpha, "activation_beta": beta}
+    # One for the gates, one for the candidate, one for the cell state.
+    attributes = _activations(node, ("recurrent_activation", "activation", "activation"))
     _replace(graph, node, "LSTM", weights.LSTMWeights.from_keras(arrays).to_onnx(), attributes)
 
 
 def _gru(graph: Any, node: Any, _name: str, _args: Any) -> None:
     arrays = [a for a in (_constant(node, k) for k in (3, 4, 5)) if a.size]
-    attributes: dict[str, Any] = {"linear_before_reset": int(node.type == "TfLstmOps>KerasGRU")}
+    attributes = _activations(node, ("recurrent_activation", "activation"))
+    attributes["linear_before_reset"] = int(node.type == "TfLstmOps>KerasGRU")
     _replace(graph, node, "GRU", weights.GRUWeights.from_keras(arrays).to_onnx(), attributes)
+
+
+def _activations(node: Any, arguments: tuple[str, ...]) -> dict[str, Any]:
+    """The attributes for the activations of a node; none for those that it has by default."""
+    names = [node.get_attr_str(argument) for argument in arguments]
+    if names[0] == "sigmoid" and set(names[1:]) == {"tanh"}:
+        return {}
+    used, alpha, beta = zip(*(_ACTIVATIONS[name] for name in names), strict=True)
+    lists = {"activation_alpha": alpha, "activation_beta": beta}
+    given = {key: [v for v in values if v is not None] for key, values in lists.items()}
+    return {"activations": used, **{key: values for key, values in given.items() if values}}
 
 
 def _constant(node: Any, index: int) -> np.ndarray:

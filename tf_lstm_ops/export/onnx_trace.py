@@ -127,7 +127,7 @@ def _why_loop(layer: FusedRNN) -> str | None:
     for argument in ("activation", "recurrent_activation"):
         name = name_of(getattr(layer, argument))
         if name not in onnx_nodes.ACTIVATIONS:
-            return f"ONNX' LSTM has no activation {name}"
+            return f"ONNX' recurrent nodes have no activation {name}"
     return None
 
 

@@ -31,40 +31,11 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STEP_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_FORWARD_STEP_H_
 
-#include "backends/cpu/simd/forward/products.h"
 #include "backends/cpu/simd/forward/second_product.h"
+#include "backends/cpu/simd/forward/step_products.h"
 #include "backends/cpu/simd/vector/cell.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
-
-// Up to kBandRows packed rows of a step, or for x W of a chunk of steps, and
-// what they read and write.
-template <class T>
-struct RowBand {
-  static constexpr int64_t kBandRows = ForwardSchedule::kBandRows;
-
-  int64_t begin, rows;
-  // [rows, z parts, H'], as far as z has been computed. Null: the tiles
-  // compute x W + b.
-  T* z;
-  const T *x[kBandRows], *h_prev[kBandRows];  // after dropout or rounding
-  T *m[kBandRows], *state[kBandRows];
-  int64_t output[kBandRows];  // rows of the outputs
-};
-
-// Rows [first, first + rows) of a band, at most f.most_rows(), and one vector
-// of units from u on.
-template <class T>
-struct RowTile {
-  const RowBand<T>& band;
-  int64_t first, rows, u;
-
-  int64_t packed_row(int64_t r) const { return band.begin + first + r; }
-  // The rows from r on, at most kRows.
-  RowTile Part(int64_t r) const {
-    return {band, first + r, Min(rows - r, kRows), u};
-  }
-};
 
 // The functions of a pass `f` that depend on the cell.
 template <class T, class Cell>
@@ -72,12 +43,15 @@ struct ForwardStep {
   using V = VecT<T>;
   using Rows = ForwardRows<T>;
   using Tile = RowTile<T>;
+  using Products =
+      StepProducts<T, Cell::kPreActivations, Cell::kInputPreActivations,
+                   Cell::kFirstRecurrent>;
   static constexpr int kL = kLanes<T>;
-  static constexpr int kParts = Cell::kPreActivations;
-  // Parts [0, kInputs) have x W, parts [kFirstRecurrent, kParts) have h_prev R.
-  static constexpr int kInputs = Cell::kInputPreActivations;
-  static constexpr int kFirstRecurrent = Cell::kFirstRecurrent;
-  static constexpr int kRecurrent = Cell::kRecurrentPreActivations;
+  static constexpr int kParts = Products::kParts;
+  static constexpr int kInputs = Products::kInputs;
+  static constexpr int kFirstRecurrent = Products::kFirstRecurrent;
+  static constexpr int kRecurrent = Products::kRecurrent;
+  static_assert(kRecurrent == Cell::kRecurrentPreActivations);
 
   // All steps of a slice of the batch.
   static void RunSlice(const Forward<T>& f, int64_t slice, int thread) {
@@ -143,7 +117,12 @@ struct ForwardStep {
     for (int64_t k = 0; k < band.rows; k += f.most_rows()) {
       const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
       V z[kMostRows][kParts];
-      Multiply(f, tile, bias, z);
+      // The cells with any activations share the products of their shape.
+      if constexpr (Cell::kSelectsActivations) {
+        Products::MultiplyApart(f, tile, bias, z);
+      } else {
+        Products::Multiply(f, tile, bias, z);
+      }
       if constexpr (kTiles) {
         for (int64_t r = 0; r < tile.rows; r += kRows) {
           Finish(f, tile.Part(r), with, z + r);
@@ -160,91 +139,13 @@ struct ForwardStep {
                                         const V (*z)[kParts]) {
     if constexpr (Cell::kResetsBefore) {
       SecondProductForward<T, Cell>::StoreM(f, tile, with, z);
+    } else if constexpr (Cell::kSelectsActivations) {
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        ApplyCellToRow(f, tile, r, with, z + r);
+      }
     } else {
       ApplyCell(f, tile, with, z);
     }
-  }
-
-  // z = x W + h_prev R + bias. A part may have one of the products only.
-  TF_LSTM_OPS_INLINE static void Multiply(const Forward<T>& f, const Tile& tile,
-                                          const V* bias, V (*z)[kParts]) {
-    if constexpr (kFirstRecurrent == 0 && kInputs == kParts) {
-      LoadOrMultiplyInput(f, tile, bias, z);
-      MultiplyRecurrent(f, tile, z);
-    } else {
-      V input[kMostRows][kInputs], sums[kMostRows][kRecurrent];
-      LoadOrMultiplyInput(f, tile, bias, input);
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        for (int p = kFirstRecurrent; p < kParts; ++p) {
-          sums[r][p - kFirstRecurrent] = p < kInputs ? input[r][p] : bias[p];
-        }
-      }
-      MultiplyRecurrent(f, tile, sums);
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        for (int p = 0; p < kParts; ++p) {
-          z[r][p] =
-              p < kFirstRecurrent ? input[r][p] : sums[r][p - kFirstRecurrent];
-        }
-      }
-    }
-  }
-
-  // sums = x W + bias, from z where that has been computed.
-  static void LoadOrMultiplyInput(const Forward<T>& f, const Tile& tile,
-                                  const V* bias, V (*sums)[kInputs]) {
-    if (!tile.band.z) return MultiplyInput(f, tile, bias, sums);
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int p = 0; p < kInputs; ++p) sums[r][p] = Load(Z(f, tile, r, p));
-    }
-  }
-
-  // sums = x W + bias. Without input weights, x W is x itself. With dropout
-  // each part has its own x.
-  static void MultiplyInput(const Forward<T>& f, const Tile& tile,
-                            const V* bias, V (*sums)[kInputs]) {
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int p = 0; p < kInputs; ++p) sums[r][p] = bias[p];
-    }
-    if (!f.args.weights.input) return AddInput(f, tile, sums);
-    const FactorRows<T> x = {tile.band.x + tile.first, tile.rows,
-                             f.FactorWords(f.input_size)};
-    MultiplyTile(f, tile, x, f.packed.Input(tile.u),
-                 f.args.input_dropout.data != nullptr, sums);
-  }
-
-  // A part reads its columns of x, or all parts read the same ones: then the
-  // stride is 0.
-  static void AddInput(const Forward<T>& f, const Tile& tile,
-                       V (*sums)[kInputs]) {
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      for (int p = 0; p < kInputs; ++p) {
-        const T* x = tile.band.x[tile.first + r] +
-                     f.GateBlock(p) * f.args.config.x_gate_stride + tile.u;
-        sums[r][p] = LoadN(x, f.cell_size - tile.u) + sums[r][p];
-      }
-    }
-  }
-
-  // sums += h_prev R.
-  static void MultiplyRecurrent(const Forward<T>& f, const Tile& tile,
-                                V (*sums)[kRecurrent]) {
-    const FactorRows<T> h_prev = {tile.band.h_prev + tile.first, tile.rows,
-                                  f.batch * f.FactorWords(f.hidden_size)};
-    MultiplyTile(f, tile, h_prev, f.packed.Recurrent(tile.u),
-                 f.args.recurrent_dropout.data != nullptr, sums);
-  }
-
-  // sums += a b. With `own_rows` each gate has its own rows of `a`. The first
-  // tile of a band may prefetch the weights; the others read them from the L2
-  // cache.
-  template <int C>
-  TF_LSTM_OPS_INLINE static void MultiplyTile(const Forward<T>& f,
-                                              const Tile& tile,
-                                              const FactorRows<T>& a,
-                                              WeightColumns<T> b, bool own_rows,
-                                              V (*sums)[C]) {
-    b.prefetches = tile.first == 0 && f.schedule.prefetches_weights();
-    own_rows ? MultiplyRows<C, true>(a, b, sums) : MultiplyRows<C>(a, b, sums);
   }
 
   // The cell's equations. Their first half is computed for all rows of the tile
@@ -265,6 +166,14 @@ struct ForwardStep {
       Cell::Output(z[r], state[r], with, &y[r]);
     }
     StoreOutputs(f, tile, y);
+  }
+
+  // The equations of row r of a tile. A function of its own: the activations
+  // are calls, which are not worth the code of several rows.
+  static TF_LSTM_OPS_NOINLINE void ApplyCellToRow(
+      const Forward<T>& f, const Tile& tile, int64_t r,
+      const typename Cell::Parameters& with, const V (*z)[kParts]) {
+    ApplyCell(f, {tile.band, tile.first + r, 1, tile.u}, with, z);
   }
 
   TF_LSTM_OPS_INLINE static void StoreOutputs(const Forward<T>& f,
@@ -306,10 +215,10 @@ struct ForwardStep {
           bias[p] = BiasOf(f.args, f.shape, p, u);
         for (int64_t k = 0; k < band.rows; k += f.most_rows()) {
           const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
-          MultiplyInput(f, tile, bias, sums);
+          Products::MultiplyInput(f, tile, bias, sums);
           for (int64_t r = 0; r < tile.rows; ++r) {
             for (int p = 0; p < kInputs; ++p)
-              Store(sums[r][p], Z(f, tile, r, p));
+              Store(sums[r][p], Products::Z(f, tile, r, p));
           }
         }
       }
@@ -322,10 +231,10 @@ struct ForwardStep {
     for (int64_t k = 0; k < band.rows; k += f.most_rows()) {
       const Tile tile = {band, k, Min(band.rows - k, f.most_rows()), u};
       V sums[kMostRows][kRecurrent] = {};
-      MultiplyRecurrent(f, tile, sums);
+      Products::MultiplyRecurrent(f, tile, sums);
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (int p = 0; p < kRecurrent; ++p) {
-          Store(sums[r][p], Z(f, tile, r, kFirstRecurrent + p));
+          Store(sums[r][p], Products::Z(f, tile, r, kFirstRecurrent + p));
         }
       }
     }
@@ -351,12 +260,6 @@ struct ForwardStep {
       }
       use(band);
     }
-  }
-
-  // z of row r of a tile.
-  static T* Z(const Forward<T>& f, const Tile& tile, int64_t r, int part) {
-    return tile.band.z + (tile.first + r) * f.z_row() + part * f.padded_size +
-           tile.u;
   }
 };
 
