@@ -200,9 +200,9 @@ class LayerChecker {
     const double number = r_.number;
     if (is_lstm() && !IsBound("number", number)) return false;
     if (is_lstm() && projects()) {
-      if (!IsBound("projection_clip", r_.projection_clip)) return false;
-    } else if (r_.projection_clip != 0) {
-      return NumberFails("projection_clip", r_.projection_clip, "0");
+      if (!IsBound("proj_clip", r_.proj_clip)) return false;
+    } else if (r_.proj_clip != 0) {
+      return NumberFails("proj_clip", r_.proj_clip, "0");
     }
     if (r_.kind == kMasking && !(std::fabs(number) <= FLT_MAX)) {
       return NumberFails("number", number, "a finite float");
@@ -210,21 +210,11 @@ class LayerChecker {
     if (!is_lstm() && r_.kind != kMasking && number != 0) {
       return NumberFails("number", number, "0");
     }
-    if (!CheckProjClip()) return false;
     if (!has_layer_norm()) {
       return r_.epsilon == 0 || NumberFails("epsilon", r_.epsilon, "0");
     }
     return (r_.epsilon >= FLT_MIN && r_.epsilon <= FLT_MAX) ||
            NumberFails("epsilon", r_.epsilon, "a positive finite float");
-  }
-
-  bool CheckProjClip() const {
-    const double clip = r_.proj_clip;
-    if (!is_lstm() || !projects()) {
-      return clip == 0 || NumberFails("proj_clip", clip, "0");
-    }
-    return (clip >= 0 && clip <= FLT_MAX) ||
-           NumberFails("proj_clip", clip, "0 or a positive finite float");
   }
 
   bool CheckOrder(bool is_sequence) const {

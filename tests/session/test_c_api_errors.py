@@ -80,7 +80,6 @@ def test_header(library, rng, field, value, code, text):
 
 
 LARGEST = "must be from 1 to 16777216"
-CLIPPED = "lstm that clips its projection"
 
 
 @pytest.mark.parametrize(
@@ -136,10 +135,6 @@ CLIPPED = "lstm that clips its projection"
         ("layer norm gru", "epsilon", 0.0, "epsilon is 0, must be a positive finite float"),
         ("layer norm gru", "epsilon", np.nan, "epsilon is nan, must be"),
         ("layer norm gru", "epsilon", 1e-300, "epsilon is 1e-300, must be"),
-        (CLIPPED, "projection_clip", -1.0, "projection_clip is -1, must be 0 or a positive"),
-        (CLIPPED, "projection_clip", np.nan, "projection_clip is nan, must be 0 or"),
-        ("lstm", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
-        ("gru", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
     ],
 )
 def test_records(library, rng, name, field, value, text):

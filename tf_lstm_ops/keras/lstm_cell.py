@@ -146,11 +146,10 @@ class LSTMCell(keras.layers.LSTMCell):
         epsilon = layer_norm.epsilon_of(layer_normalization_epsilon, form)
         super().__init__(units, *args, **kwargs)
         projection_size = checked_projection_size(projection_size, units)
-        _require_proj_clip(proj_clip, projection_size)
         if projection_size is not None:
             self.state_size = [projection_size, units]
             self.output_size = projection_size
-        self.projection_size, self.proj_clip = projection_size, proj_clip
+        self.projection_size = projection_size
         self.projection_kernel: Any = None
         self.use_peephole = use_peephole
         self.cell_clip, self.proj_clip = cell_clip, proj_clip

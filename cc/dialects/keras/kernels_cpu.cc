@@ -47,25 +47,11 @@ T* Columns(T* rows, int64_t first) {
   return rows ? rows + first : nullptr;
 }
 
-// Reads the attributes. The gradient op finds a clipped h by its value, which
-// is stored as T, so the bound is rounded to T.
-template <class T>
-Status InitAttributes(const KernelConstruction& construction,
-                      const OpVariant& variant, Attributes* attributes) {
-  TF_LSTM_OPS_RETURN_IF_ERROR(attributes->Init(construction, variant));
-  if constexpr (!std::is_arithmetic_v<T>) {
-    const float clip = T::FromFloat(attributes->projection_clip).ToFloat();
-    if (clip > 0) attributes->projection_clip = clip;  // 0 is no clip
-  }
-  return Status();
-}
-
 template <class T, const OpVariant& kVariant>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        InitAttributes<T>(construction, kVariant, &attributes_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("training", &training_);
   }
 
@@ -172,8 +158,7 @@ template <class T, const OpVariant& kVariant>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        InitAttributes<T>(construction, kVariant, &attributes_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("needs_x_grad", &needs_x_grad_);
   }
 

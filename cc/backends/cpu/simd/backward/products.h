@@ -37,7 +37,6 @@ template <class T>
 void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
                         int64_t n) {
   const int64_t end = Min(n + f.group, f.hidden_size);
-  const T bound = static_cast<T>(f.args.config.projection_clip);
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* to = f.SecondGrad(rows, e);
     const PackedRow at = f.At(e);

@@ -88,7 +88,6 @@ template <class T>
 void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
-  const T bound = static_cast<T>(f.args.config.projection_clip);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
     MultiplyBand<1>([&](int64_t e) { return f.M(f.At(e)); }, f.packed.Second(u),
                     {rows.begin, rows.end, hidden - u},
