@@ -37,7 +37,7 @@ RnnConfig KerasConfig(const KerasLayer& layer) {
                       : gates == 3 ? kOrderURN
                                    : kOrderSingle;
   config.cell_clip = layer.cell_clip;
-  config.projection_clip = layer.projection_clip;
+  config.proj_clip = layer.proj_clip;
   return config;
 }
 

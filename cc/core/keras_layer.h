@@ -18,7 +18,7 @@ struct KerasLayer {
   CellKind cell = CellKind::kLstm;  // that with the default activations
   CellOptions options;
   float cell_clip = 0;
-  float projection_clip = 0;
+  float proj_clip = 0;
   bool go_backwards = false;  // the first direction
   bool zero_output_for_mask = false;
   bool return_sequences = true;

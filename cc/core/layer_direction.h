@@ -33,9 +33,8 @@ struct RnnConfig {
   GateOrder gate_order = kOrderICFO;
   double forget_bias = 0;
   double cell_clip = 0;  // clips cs to [-cell_clip, cell_clip] where positive
-  // Clips the projected h likewise. The gradient of a clipped h is 0, unlike
-  // that of cs. On the CPU only.
-  double projection_clip = 0;
+  // Clips the projected h likewise. Only the CPU backend has it.
+  double proj_clip = 0;
   CellOptions options;
   // Without input weights, the gate in block g reads H columns of x from column
   // g * x_gate_stride on. With 0 all gates read the same columns.
@@ -47,6 +46,7 @@ struct RnnConfig {
   bool bfloat16 = false;
 
   bool projected() const { return hidden_size < cell_size; }
+  bool clips_h() const { return projected() && proj_clip > 0; }
 };
 
 // A matrix [K, H] for each gate, as a strided view: element (k, n) of the gate
@@ -153,6 +153,7 @@ struct LayerForward : LayerDirection<T> {
   int64_t h_stride = 0;
   Fill fill = Fill::kNothing;  // of masked steps
   SavedActivations<T> saved;
+  T* unclipped_h = nullptr;  // [V, P] by packed row, of a config that clips_h()
   States<T> final_h;  // after the last valid step; h0 where there is none
   States<T> final_c;  // of an LSTM
 };
@@ -166,6 +167,9 @@ struct LayerBackward : LayerDirection<T> {
   const T* h = nullptr;
   int64_t h_stride = 0;
   SavedActivations<const T> saved;
+  // Of a config that clips_h(). The clip has the gradient 0 where |h| is larger
+  // than proj_clip, else 1, as tf.clip_by_value.
+  const T* unclipped_h = nullptr;  // [V, P]
   // Gradients of the loss with respect to the outputs.
   const T* h_grad = nullptr;  // [rows, P] by output row
   int64_t h_grad_stride = 0;

@@ -206,9 +206,9 @@ class LayerChecker {
     const double number = r_.number;
     if (is_lstm() && !IsBound("number", number)) return false;
     if (is_lstm() && projects()) {
-      if (!IsBound("projection_clip", r_.projection_clip)) return false;
-    } else if (r_.projection_clip != 0) {
-      return NumberFails("projection_clip", r_.projection_clip, "0");
+      if (!IsBound("proj_clip", r_.proj_clip)) return false;
+    } else if (r_.proj_clip != 0) {
+      return NumberFails("proj_clip", r_.proj_clip, "0");
     }
     if (r_.kind == kMasking && !(std::fabs(number) <= FLT_MAX)) {
       return NumberFails("number", number, "a finite float");
@@ -355,7 +355,7 @@ Layer LayerOf(const LayerRecord& record) {
   layer.hidden_size = static_cast<int64_t>(record.hidden_size);
   layer.number = record.number;
   layer.epsilon = record.epsilon;
-  layer.projection_clip = record.projection_clip;
+  layer.proj_clip = record.proj_clip;
   return layer;
 }
 

@@ -42,7 +42,7 @@ struct LayerRecord {
   double number;
   double epsilon;
   uint64_t arrays[kMaxDirections][kArrays];
-  double projection_clip;
+  double proj_clip;
   uint8_t reserved_bytes[16];
 };
 static_assert(sizeof(LayerRecord) == 256);
@@ -50,7 +50,7 @@ static_assert(offsetof(LayerRecord, flags) == 24);
 static_assert(offsetof(LayerRecord, input_size) == 32);
 static_assert(offsetof(LayerRecord, number) == 56);
 static_assert(offsetof(LayerRecord, arrays) == 72);
-static_assert(offsetof(LayerRecord, projection_clip) == 232);
+static_assert(offsetof(LayerRecord, proj_clip) == 232);
 static_assert(offsetof(LayerRecord, reserved_bytes) == 240);
 
 enum Kind : uint32_t {
@@ -116,7 +116,7 @@ struct Layer {
   int64_t hidden_size;
   double number;
   double epsilon;
-  double projection_clip;
+  double proj_clip;
   // Null: absent. Arrays lie in the file.
   const float* arrays[kMaxDirections][kArrays];
 

@@ -36,7 +36,7 @@ KerasLayer KerasLayerOf(const Layer& layer) {
   keras.options.layer_norm.carries_normalized_state =
       layer.Has(kCarriesNormalizedState);
   keras.cell_clip = static_cast<float>(layer.number);
-  keras.projection_clip = static_cast<float>(layer.projection_clip);
+  keras.proj_clip = static_cast<float>(layer.proj_clip);
   keras.go_backwards = layer.directions == kBackwards;
   keras.zero_output_for_mask = layer.Has(kZeroOutputForMask);
   keras.return_sequences = layer.Has(kReturnsSequence);

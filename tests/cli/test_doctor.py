@@ -91,6 +91,13 @@ def test_an_option_that_needs_no_change_is_kept() -> None:
     assert (new.recurrent_activation.__name__, new.cell_clip) == ("relu", 1.0)
 
 
+def test_a_clip_goes_with_its_projection() -> None:
+    layer = ours.LSTM(4, layer_normalization=True, projection_size=2, proj_clip=1.0)
+    change = finding(layer).change
+    assert change.sentence.startswith("set projection_size=None and proj_clip=None")
+    assert change.replacement.layer_normalization == "haste"
+
+
 def test_a_stock_layer_with_such_an_option() -> None:
     found = finding(layers.GRU(4, activation="selu"))
     assert found.reason == "activation is selu, which has no fused op"

@@ -12,12 +12,12 @@ namespace {
 TEST(KerasConfigOfALstm) {
   KerasLayer layer;
   layer.cell_clip = 0.5F;
-  layer.projection_clip = 0.25F;
+  layer.proj_clip = 0.25F;
   RnnConfig config = KerasConfig(layer);
   CHECK(config.cell == CellKind::kLstm);
   CHECK(config.gate_order.block == kOrderIFCO.block);
   CHECK_EQ(config.cell_clip, 0.5);
-  CHECK_EQ(config.projection_clip, 0.25);
+  CHECK_EQ(config.proj_clip, 0.25);
   layer.options.activations =
       KerasActivations(Activation::kRelu, Activation::kElu);
   config = KerasConfig(layer);

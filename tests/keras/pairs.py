@@ -52,7 +52,7 @@ LSTM = Family(
     states=("h", "c"),
     gates=4,
     biases=(),
-    extras={"use_peephole": True, "cell_clip": 2.5, "projection_size": 2, "proj_clip": 1.5},
+    extras={"use_peephole": True, "cell_clip": 2.5, "projection_size": 2, "proj_clip": 0.5},
     norm={"layer_normalization": "addons", "layer_normalization_epsilon": 0.01},
     oracle=Oracle(keras_lstm.Arguments, keras_lstm.keras_lstm, keras_lstm.keras_lstm_backward),
 )

@@ -51,6 +51,7 @@ def model_of(*rnn: Any) -> keras.Model:
     [
         (layers.LSTMCell, StackedLSTM, {"unit_forget_bias": False, "kernel_regularizer": "l2"}),
         (ours.LSTMCell, StackedLSTM, {"projection_size": 3}),
+        (ours.LSTMCell, StackedLSTM, {"projection_size": 3, "cell_clip": 0.2, "proj_clip": 0.05}),
         (layers.GRUCell, StackedGRU, {"use_bias": False}),
         (ours.GRUCell, StackedGRU, {}),
     ],

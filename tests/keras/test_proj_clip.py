@@ -1,5 +1,5 @@
-"""proj_clip of keras.LSTM against the NumPy reference, its gradients by complex steps, and a loop
-of TensorFlow's ops with tf.clip_by_value, as in TF1's LSTMCell(num_proj=P, proj_clip=...)."""
+"""proj_clip of keras.LSTM and StackedLSTM against the NumPy reference with exact gradients, and
+against a loop of TensorFlow's ops with tf.clip_by_value."""
 
 from typing import Any
 
@@ -7,212 +7,319 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from pairs import Array, Evaluation, Sizes, assert_close, evaluate, make_mask, rounding, upstream
+from pairs import Sizes, assert_close, evaluate, make_mask, random_weights, rounding, upstream
 
+import tf_lstm_ops
 from oracle import derivatives, keras_lstm_v2
-from tf_lstm_ops import composite
-from tf_lstm_ops.keras import LSTM, Bidirectional, LSTMCell, convert_model
+from tf_lstm_ops import composite, op_definitions
 
-SIZES = Sizes(batch=3, time=5, inputs=4, units=7)
-P, CLIP = 3, 0.1875  # a number of all types
-ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"use_bias": False, "go_backwards": True},
-    {"use_peephole": True},
-    {"activation": "silu", "recurrent_activation": "hard_sigmoid"},
-]
+from .stacks import ROUNDING, B, H, I, T, make, weighted
+
+SIZES = Sizes(batch=3, time=4, inputs=4, units=7)
+P, CLIP = 3, 0.03125
+NAMES = ("x", "h0", "c0", "kernel", "recurrent_kernel", "bias", "peephole_kernel")
 
 
 def make_lstm(rng: np.random.Generator, **options: Any) -> Any:
-    layer = LSTM(SIZES.units, **{**ALL, "projection_size": P, "proj_clip": CLIP, **options})
+    options = {"projection_size": P, "proj_clip": CLIP, "return_state": True, **options}
+    layer = tf_lstm_ops.keras.LSTM(
+        SIZES.units, **{"return_sequences": True, "dtype": "float64", **options}
+    )
     layer.build((None, None, SIZES.inputs))
+    random_weights(layer, rng)
     for weight in layer.trainable_weights:
-        weight.assign(rng.normal(0, 0.5, weight.shape))
+        weight.assign(0.4 * weight)
     return layer
 
 
-def inputs_of(rng: np.random.Generator) -> list[Array]:
+def inputs_of(rng: np.random.Generator) -> list[np.ndarray]:
     shapes = (SIZES.batch, SIZES.time, SIZES.inputs), (SIZES.batch, P), (SIZES.batch, SIZES.units)
     return [rng.normal(size=shape) for shape in shapes]
 
 
-def assert_some_are_clipped(outputs: Array, clip: float = CLIP) -> None:
-    sizes = np.abs(outputs)
-    assert sizes.max() == clip
-    assert 0.1 < np.mean(sizes == clip) < 0.9
+def wanted_of(layer: Any, inputs: list[np.ndarray], mask: Any) -> tuple[Any, dict[str, Any]]:
+    """The reference's results, and its gradients by name."""
+    cell = layer.cell
+    peephole = cell.peephole_kernel
+    arguments = keras_lstm_v2.Arguments(
+        *inputs,
+        *(w.numpy() for w in (cell.kernel, cell.recurrent_kernel, cell.bias)),
+        np.zeros((3, SIZES.units)) if peephole is None else peephole.numpy(),
+        cell.projection_kernel.numpy(),
+    )
+
+    def run(values: Any) -> list[np.ndarray]:
+        results = keras_lstm_v2.keras_lstm_v2(
+            keras_lstm_v2.Arguments(*values),
+            cell_clip=layer.cell_clip,
+            proj_clip=layer.proj_clip,
+            mask=mask,
+            go_backwards=layer.go_backwards,
+        )
+        outputs = results.outputs if layer.return_sequences else results.outputs[:, -1]
+        return [outputs, results.h, results.c]
+
+    def loss(values: Any) -> Any:
+        return sum(np.sum(upstream(r) * r) for r in run(values))
+
+    gradients = derivatives.complex_step(loss, arguments)
+    return run(arguments), dict(zip((*NAMES, "projection_kernel"), gradients, strict=True))
 
 
-def assert_same(got: Evaluation, wanted: Evaluation, bound: float) -> None:
-    for a, b in zip(got.results, wanted.results, strict=True):
-        assert_close(a, b, bound)
-    for name, gradient in wanted.gradients.items():
-        assert_close(got.gradients[name], gradient, bound, name)
+def compare_with_plain_ops(layer: Any, inputs: list[np.ndarray], mask: Any, bound: float) -> None:
+    """Results and gradients."""
+
+    def run() -> list[Any]:
+        x = tf.constant(inputs[0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, mask=None if mask is None else tf.constant(mask))
+            loss = tf.reduce_sum(upstream(output) * output)
+        return [output, *tape.gradient(loss, [x, *(w.value for w in layer.trainable_weights)])]
+
+    got = run()
+    assert (np.abs(got[0]) == CLIP).any()
+    with composite.plain_ops():
+        want = run()
+    for a, b in zip(got, want, strict=True):
+        assert_close(a.numpy(), b.numpy(), bound)
+
+
+OPTIONS = [
+    {},
+    {"return_sequences": False},
+    {"go_backwards": True},
+    {"cell_clip": 0.1875, "use_peephole": True},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("mask", ["none", "holes"])
-def test_against_the_reference(mask: str, options: dict[str, Any], rng: Any) -> None:
+@pytest.mark.parametrize("mask", ["none", "holes", "one_row_false"])
+def test_against_the_reference(options, mask, rng):
     layer = make_lstm(rng, **options)
     assert layer.uses_fused_op
-    valid, inputs, cell = make_mask(mask, SIZES.batch, SIZES.time, rng), inputs_of(rng), layer.cell
-    peephole = np.zeros((3, 7)) if cell.peephole_kernel is None else cell.peephole_kernel.numpy()
-    bias = np.zeros(28) if cell.bias is None else cell.bias.numpy()
-    weights = cell.kernel.numpy(), cell.recurrent_kernel.numpy(), bias, peephole
-    arguments = keras_lstm_v2.Arguments(*inputs, *weights, cell.projection_kernel.numpy())
-    given = {k: v for k, v in options.items() if "activation" in k or k == "go_backwards"}
-
-    def reference(values: Any) -> Any:
-        return keras_lstm_v2.keras_lstm_v2(
-            keras_lstm_v2.Arguments(*values), **given, mask=valid, proj_clip=CLIP
-        )
-
-    def loss(values: Any) -> Any:
-        return sum(np.sum(upstream(r) * r) for r in reference(values))
-
+    inputs = inputs_of(rng)
+    valid = make_mask(mask, SIZES.batch, SIZES.time, rng)
     got = evaluate(layer, inputs, valid)
-    assert_some_are_clipped(got.results[0])
+    results, gradients = wanted_of(layer, inputs, valid)
+    assert (np.abs(results[0]) == CLIP).any() and (np.abs(results[0]) < CLIP).any()
     # 10: as in test_projection_and_activations.py.
-    for a, b in zip(got.results, reference(arguments), strict=True):
+    for a, b in zip(got.results, results, strict=True):
         assert_close(a, b, 10 * rounding(SIZES))
-    names = ("x", "h0", "c0", "kernel", "recurrent_kernel", "bias", "peephole_kernel")
-    gradients = derivatives.complex_step(loss, arguments)
-    for name, gradient in zip((*names, "projection_kernel"), gradients, strict=True):
-        if name in got.gradients:
-            assert_close(got.gradients[name], gradient, 10 * rounding(SIZES), name)
+    assert {"x", "h0", "c0", "projection_kernel"} <= got.gradients.keys()
+    for name, gradient in got.gradients.items():
+        assert_close(gradient, gradients[name], 10 * rounding(SIZES), name)
 
 
-def loop(layer: Any, x: tf.Tensor, h: tf.Tensor, c: tf.Tensor, cell_clip: float) -> list[tf.Tensor]:
-    """TF1's LSTMCell, but for the gradient of cell_clip, which is the identity."""
-    kernel, recurrent, bias, projection = layer.trainable_weights
-    outputs = []
-    for x_t in tf.unstack(x, axis=1):
-        z = x_t @ kernel + h @ recurrent + bias
-        i, f, n, o = tf.split(z, 4, axis=1)
-        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(n)
-        c = tf.grad_pass_through(lambda v: tf.clip_by_value(v, -cell_clip, cell_clip))(c)
-        h = tf.clip_by_value((tf.sigmoid(o) * tf.tanh(c)) @ projection, -CLIP, CLIP)
-        outputs.append(h)
-    return [tf.stack(outputs, axis=1), h, c]
+@pytest.mark.parametrize("batch", [1, 37])
+def test_many_units_are_as_the_plain_ops(batch, rng):
+    """More units and rows than a vector and a tile have, and a rest."""
+    sizes = Sizes(batch, 5, 9, 70)
+    options = {"projection_size": 37, "proj_clip": CLIP, "dtype": "float64"}
+    layer = tf_lstm_ops.keras.LSTM(sizes.units, return_sequences=True, **options)
+    x = rng.normal(size=(batch, sizes.time, sizes.inputs))
+    layer.build(x.shape)
+    random_weights(layer, rng)
+    compare_with_plain_ops(layer, [x], None, 10 * rounding(sizes))
 
 
-def test_the_cell_of_elmo(rng: np.random.Generator) -> None:
-    """A stack of two with both clips, against a loop of TensorFlow's ops."""
-    clip = 0.375
-    first = make_lstm(rng, cell_clip=clip)
-    second = LSTM(SIZES.units, **ALL, projection_size=P, proj_clip=CLIP, cell_clip=clip)
-    second.build((None, None, P))
-    for weight in second.trainable_weights:
-        weight.assign(rng.normal(0, 0.5, weight.shape))
-    layers = first, second
-    x, *states = (tf.constant(v) for v in inputs_of(rng))
-    weights = [w.value for layer in layers for w in layer.trainable_weights]
-
-    def run(call: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        with tf.GradientTape() as tape:
-            tape.watch([x, *states])
-            y, *finals = call(first, x)
-            results = [*finals, *call(second, y)]
-            loss = sum(tf.reduce_sum(upstream(r) * r) for r in results)
-        return results, tape.gradient(loss, [x, *states, *weights])
-
-    got, gradients = run(lambda layer, v: layer(v, initial_state=states))
-    wanted, expected = run(lambda layer, v: loop(layer, v, *states, clip))
-    assert_some_are_clipped(got[2].numpy())
-    assert np.abs(got[-1]).max() == clip
-    for a, b in zip([*got, *gradients], [*wanted, *expected], strict=True):
-        assert_close(a.numpy(), b.numpy(), 10 * rounding(SIZES))
+# The bound of the clip, and its neighbours; exact in each type.
+VALUES = [0.25, 0.5, -0.5, 0.50390625, -0.50390625, 0.49609375, 2.0]
 
 
-@pytest.mark.parametrize("options", [*OPTIONS, {"recurrent_dropout": 0.3}], ids=str)
-def test_against_keras_own_loop_and_plain_ops(
-    options: dict[str, Any], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layer = make_lstm(rng, **options)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("return_sequences", [False, True])
+def test_the_gradient_at_the_bound_is_that_of_clip_by_value(return_sequences, dtype):
+    """A layer whose h is x exactly: the gates are 1 and 0, the functions linear."""
+    layer = tf_lstm_ops.keras.LSTM(
+        2,
+        activation="linear",
+        recurrent_activation="hard_sigmoid",
+        recurrent_initializer="zeros",
+        projection_size=1,
+        proj_clip=0.5,
+        return_sequences=return_sequences,
+        dtype=dtype,
+    )
+    layer.build((None, 1, 1))
+    gate_bias = [9.0, 9.0, -9.0, -9.0, 0.0, 0.0, 9.0, 9.0]
+    kernel = [[0, 0, 0, 0, 1, 0, 0, 0]]
+    weights = (kernel, np.zeros((1, 8)), gate_bias, [[1.0], [0.0]])
+    layer.set_weights([np.array(w, "float32") for w in weights])
+    x = tf.constant(VALUES, dtype)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        got = tf.reshape(layer(x[:, None, None]), [-1])
+        want = tf.clip_by_value(x, -0.5, 0.5)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(tape.gradient(got, x), tape.gradient(want, x))
+    np.testing.assert_array_equal(tape.gradient(got, x), [1, 1, 1, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize("options", OPTIONS[1:], ids=str)
+def test_against_a_loop_and_plain_ops(options, rng, monkeypatch):
+    """The cell by itself, in Keras' loop, and the composite that XLA compiles."""
+    layer = make_lstm(rng, **{**options, "proj_clip": 0.1})  # which float32 rounds, as the op does
     inputs, mask = inputs_of(rng), make_mask("holes", SIZES.batch, SIZES.time, rng)
-    got = evaluate(layer, inputs, mask)
+    found = [evaluate(layer, inputs, mask)]
     with composite.plain_ops():
-        assert_same(evaluate(layer, inputs, mask), got, 10 * rounding(SIZES))
+        found.append(evaluate(layer, inputs, mask))
     monkeypatch.setattr(type(layer), "fallback_reason", "a test")
-    assert_same(evaluate(layer, inputs, mask), got, 10 * rounding(SIZES))
+    found.append(evaluate(layer, inputs, mask))
+    for other in found[1:]:
+        for a, b in zip(other.results, found[0].results, strict=True):
+            assert_close(a, b, 10 * rounding(SIZES))
+        for name, gradient in found[0].gradients.items():
+            assert_close(other.gradients[name], gradient, 10 * rounding(SIZES), name)
 
 
-@pytest.mark.parametrize("sequences", [True, False])
+def test_one_op_for_both_directions(rng):
+    layer = make_lstm(rng, return_state=False)
+    both = tf_lstm_ops.keras.Bidirectional(layer, dtype="float64")
+    both.build((None, None, SIZES.inputs))
+    random_weights(both, rng)
+    assert both.uses_fused_op
+    mask = make_mask("holes", SIZES.batch, SIZES.time, rng)
+    compare_with_plain_ops(both, inputs_of(rng)[:1], mask, 10 * rounding(SIZES))
+    both.backward_layer.cell.proj_clip = 2 * CLIP
+    assert "another proj_clip" in both.fallback_reason
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_dtypes(dtype: str, sequences: bool, rng: np.random.Generator) -> None:
-    """Against float64 with the same, rounded, weights and inputs. The bound 0.2 is no number of
-    these types: the gradient op knows a clipped h by the rounded bound."""
-    options = {"recurrent_initializer": "glorot_uniform", "return_sequences": sequences}
-    options["proj_clip"] = 0.2
-    narrow, wide = make_lstm(rng, **options, dtype=dtype), make_lstm(rng, **options)
+def test_dtypes(dtype, rng):
+    """Results against float64 with the same, rounded, weights and inputs. The gradient of an h near
+    the bound depends on its rounding: test_the_gradient_at_the_bound has it."""
+    options = {"recurrent_initializer": "glorot_uniform"}  # no QR decomposition in bfloat16
+    narrow, wide = make_lstm(rng, dtype=dtype, **options), make_lstm(rng, **options)
     for a, b in zip(narrow.weights, wide.weights, strict=True):
+        a.assign(tf.cast(b, a.dtype))
         b.assign(tf.cast(a, tf.float64))
     inputs = [tf.cast(tf.cast(v, dtype), tf.float64).numpy() for v in inputs_of(rng)]
-    got, wanted = evaluate(narrow, inputs), evaluate(wide, inputs)
-    # 20 roundings: as in test_projection_and_activations.py.
-    bound = 20 * {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
-    assert_same(got, wanted, bound)
-    assert_some_are_clipped(wanted.results[0], np.float32(0.2))
+    epsilon = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    # As in test_projection_and_activations.py.
+    for a, b in zip(evaluate(narrow, inputs).results, evaluate(wide, inputs).results, strict=True):
+        assert_close(a, b, 20 * epsilon)
 
 
-def test_second_derivatives(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("traced", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_second_derivatives(traced, rng):
     """The derivative of the gradient along a direction, against differences of the gradient."""
     layer = make_lstm(rng)
-    mask, values = tf.constant(make_mask("holes", 3, 5, rng)), inputs_of(rng)
-    direction, towards = (derivatives.unit_direction(rng, values) for _ in range(2))
+    x, h, c = (tf.constant(v) for v in inputs_of(rng))
+    towards, along = rng.normal(size=(2, *x.shape))
+    towards /= np.linalg.norm(towards)
 
-    def gradient_along(point: list[Any]) -> Any:
+    def bounded(x: Any) -> Any:
+        return np.abs(layer(x, initial_state=[h, c])[0]) == CLIP
+
+    # The gradient is continuous between the points of the difference: no h crosses the bound.
+    assert (bounded(x - 2e-3 * towards) == bounded(x + 2e-3 * towards)).all()
+    assert 0 < bounded(x).sum() < bounded(x).size
+
+    def gradient_along(x: Any) -> Any:
         with tf.GradientTape() as tape:
-            tape.watch(point)
-            results = layer(point[0], initial_state=point[1:], mask=mask)
-            loss = sum(tf.reduce_sum(upstream(r) * r) for r in results)
-        found = tape.gradient(loss, point)
-        return sum(tf.reduce_sum(g * d) for g, d in zip(found, direction, strict=True))
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.sin(3 * layer(x, initial_state=[h, c])[0]))
+        return tf.reduce_sum(tape.gradient(loss, x) * along)
 
+    if traced:
+        gradient_along = tf.function(gradient_along)
     with tf.GradientTape() as tape:
-        tensors = [tf.constant(v) for v in values]
-        tape.watch(tensors)
-        along = gradient_along(tensors)
-    second = tape.gradient(along, tensors)
-    got = sum(np.sum(g.numpy() * t) for g, t in zip(second, towards, strict=True))
+        tape.watch(x)
+        value = gradient_along(x)
+    got = np.sum(tape.gradient(value, x) * towards)
     wanted = derivatives.central_difference(
-        lambda point: gradient_along([tf.constant(v) for v in point]).numpy(), values, towards
+        lambda point: gradient_along(tf.constant(point[0])).numpy(), [x.numpy()], [towards]
     )
-    # Of fourth order: see central_difference. No h comes near a bound.
-    assert abs(got - wanted) < 1e-8
+    assert abs(got) > 1e-3
+    assert abs(got - wanted) < 1e-8  # of fourth order: see central_difference
 
 
-def test_both_directions(rng: np.random.Generator) -> None:
-    options = {"projection_size": P, "return_sequences": True}
-    layer = Bidirectional(LSTM(7, proj_clip=CLIP, **options))
-    x = rng.normal(size=(3, 5, 4)).astype("float32")
-    both = layer(x)
-    assert layer.uses_fused_op
-    first, second = layer.forward_layer(x), layer.backward_layer(x)[:, ::-1]
-    np.testing.assert_array_equal(both, tf.concat([first, second], -1))
-    other = LSTM(7, proj_clip=0.5, go_backwards=True, **options)
-    unlike = Bidirectional(LSTM(7, proj_clip=CLIP, **options), backward_layer=other)
-    assert "proj_clip" in unlike.fallback_reason
+@pytest.mark.parametrize("form", ["forward", "backward", "both"])
+@pytest.mark.parametrize("mask", ["none", "right", "holes"])
+@pytest.mark.parametrize("options", [{"proj_clip": 0.2, "projection_size": 2}, {}], ids=str)
+def test_a_stack_is_a_stack_of_layers(options, mask, form, rng):
+    """ELMo's cell: a projection, and both clips. Results and gradients."""
+    clips = {"cell_clip": 0.375, **options}
+    layer = make(
+        "lstm", rng, bidirectional=form == "both", go_backwards=form == "backward", **clips
+    )
+    assert layer._op == "KerasLSTM" and not layer._has_cudnn and not layer._has_metal
+    assert (layer.cell_clip, layer.proj_clip) == (0.375, options.get("proj_clip"))
+    valid = make_mask(mask, B, T, rng)
+    stack = []
+    for k, arrays in enumerate(layer._arrays_by_layer()):
+        own = {"return_sequences": True, "return_state": True, "dtype": "float64", **clips}
+        one = tf_lstm_ops.keras.LSTM(H, go_backwards=form == "backward" and k == 0, **own)
+        one = keras.layers.Bidirectional(one, dtype="float64") if form == "both" else one
+        one.build((B, T, arrays[0].shape[0]))
+        one.set_weights(arrays)
+        stack.append(one)
+
+    def run_stack(x: Any) -> list[Any]:
+        masks = [valid, valid if form != "backward" or valid is None else valid[:, ::-1]]
+        states: list[Any] = []
+        for one, steps in zip(stack, masks, strict=True):
+            x, *final = one(x, mask=None if steps is None else tf.constant(steps))
+            states += final
+        return [x, *states]
+
+    x = tf.constant(rng.normal(size=(B, T, I)))
+    found = []
+    for call, weights in (
+        (lambda: layer(x, mask=valid), layer.trainable_weights),
+        (lambda: run_stack(x), [w for one in stack for w in one.trainable_weights]),
+    ):
+        sources = [x, *(w.value for w in weights)]
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            results = call()
+            loss = weighted(results, np.random.default_rng(3))
+        found.append([*results, *tape.gradient(loss, sources)])
+    assert (np.abs(found[0][2]) == 0.375).any()
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, **ROUNDING)
 
 
-def test_configuration() -> None:
-    for made in (LSTM(7, projection_size=3, proj_clip=0.5), LSTMCell(7, projection_size=3)):
-        again = type(made).from_config(made.get_config())
-        assert again.proj_clip == made.proj_clip
-    assert "proj_clip" not in LSTM(7).get_config()
-    model = keras.Sequential([keras.Input((5, 4)), LSTM(7, projection_size=3, proj_clip=0.5)])
-    with pytest.raises(ValueError, match="proj_clip"):
-        convert_model(model, to="stock")
+def test_a_stack_with_clips_and_dropout_is_saved_and_trained(tmp_path, rng):
+    options = {"projection_size": 2, "cell_clip": 3.0, "proj_clip": 0.0625, "dropout": 0.5}
+    layer = make("lstm", rng, return_state=False, **options)
+    inputs = keras.Input((T, I), dtype="float64")
+    model = keras.Model(inputs, layer(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    x = rng.normal(size=(B, T, I))
+    np.testing.assert_array_equal(loaded(x), model(x))
+    assert np.abs(model(x, training=True) - model(x)).max() > 1e-3
+    assert np.abs(model(x)).max() == 0.0625
 
 
-@pytest.mark.parametrize("layer", [LSTM, LSTMCell])
-@pytest.mark.parametrize("clip", [0, -1.0, float("nan")])
-def test_a_clip_must_be_positive(layer: Any, clip: float) -> None:
-    with pytest.raises(ValueError, match=r"proj_clip must be None or positive\. Received: "):
-        layer(7, projection_size=3, proj_clip=clip)
+@pytest.mark.parametrize(
+    "make_layer",
+    [tf_lstm_ops.keras.LSTM, tf_lstm_ops.keras.LSTMCell, tf_lstm_ops.keras.StackedLSTM],
+    ids=lambda cls: cls.__name__,
+)
+def test_wrong_arguments(make_layer):
+    with pytest.raises(ValueError, match="proj_clip bounds the projected h, so it needs projectio"):
+        make_layer(7, proj_clip=3.0)
+    for bound in (0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="proj_clip must be None or positive"):
+            make_layer(7, projection_size=P, proj_clip=bound)
+        with pytest.raises(ValueError, match="cell_clip must be None or positive"):
+            make_layer(7, cell_clip=bound)
 
 
-@pytest.mark.parametrize("layer", [LSTM, LSTMCell])
-def test_it_needs_a_projection(layer: Any) -> None:
-    with pytest.raises(ValueError, match=r"it needs projection_size\. Received: 0\.5"):
-        layer(7, proj_clip=0.5)
+def test_the_op_refuses_a_clip_without_a_projection():
+    none = tf.zeros([0])
+    names = ("bias", "peephole", "projection", "input_dropout", "recurrent_dropout")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="proj_clip is 3 but must be 0 where"):
+        op_definitions.function("KerasLSTM")(
+            x=tf.zeros([2, 5, 4]),
+            mask=tf.zeros([0], tf.bool),
+            initial_h=tf.zeros([2, 7]),
+            initial_c=tf.zeros([2, 7]),
+            kernel=tf.zeros([4, 28]),
+            recurrent_kernel=tf.zeros([7, 28]),
+            **dict.fromkeys(names, none),
+            proj_clip=3.0,
+        )

@@ -302,7 +302,7 @@ def test_errors(case):
         StackedLSTM(**{"units": H, "num_layers": 2, **options})
 
 
-@pytest.mark.parametrize("name", ["projection_size", "unit_forget_bias"])
+@pytest.mark.parametrize("name", ["projection_size", "cell_clip", "proj_clip", "unit_forget_bias"])
 def test_a_gru_has_no_argument_of_an_lstm(name):
     with pytest.raises(TypeError, match=f"StackedGRU has no argument {name}"):
         StackedGRU(H, 2, **{name: 1})

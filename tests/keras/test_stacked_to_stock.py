@@ -83,6 +83,7 @@ def test_equal_names_in_nested_models(rng):
 
 REFUSED = {
     "projection": ({"projection_size": 2}, "stock layers have no projection_size"),
+    "clip": ({"cell_clip": 3.0}, "stock layers have no cell_clip"),
     "state": ({"return_state": True}, "the states of several stock layers are not one result"),
     "backwards": ({"go_backwards": True}, "stock layers do not reverse the mask"),
     "regularizer": ({"activity_regularizer": "l2"}, "it has an activity_regularizer"),

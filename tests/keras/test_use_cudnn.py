@@ -55,6 +55,7 @@ LSTM_CALL = {"x": tf.zeros([1, 1, 1]), "go_backwards": True, "training": False}
     ("name", "covered", "lacked"),
     [
         ("cell_clip", 0.0, 0.5),
+        ("proj_clip", 0.0, 0.5),
         ("activation", "tanh", "relu"),
         ("recurrent_activation", "sigmoid", "hard_sigmoid"),
         ("zoneout", 0.0, 0.1),  # an attribute of a future cell

@@ -72,6 +72,10 @@ VARIANTS = {
     "stateful": Variant({"stateful": True}),
     "dropout": Variant({"dropout": 0.3}),
     "projection": Variant({"projection_size": 2}, ("LSTM", "StackedLSTM", "LSTMCell")),
+    "proj_clip": Variant(
+        {"projection_size": 2, "proj_clip": 0.05}, ("LSTM", "StackedLSTM", "LSTMCell")
+    ),
+    "stacked_clip": Variant({"cell_clip": 0.1}, ("StackedLSTM",)),
     "peephole": Variant({"use_peephole": True, "cell_clip": 0.5}, ("LSTM", "LSTMCell")),
     "normalised": Variant({"layer_normalization": True}, _SINGLE),
     "reset_before": Variant({"reset_after": False}, ("GRU",)),

@@ -174,7 +174,8 @@ def refusal(road: str, case: Case) -> str | None:
     if road == "tflite" and case.stateful:
         return "is stateful. Pass stateful=True"
     if road.startswith("to_stock"):
-        if case.variant in ("projection", "peephole", "normalised", "addons"):
+        clips = ("proj_clip", "stacked_clip")
+        if case.variant in ("projection", *clips, "peephole", "normalised", "addons"):
             return "stock layers cannot express"
         if case.stacked and road.endswith("in_place"):
             return "one layer becomes several"

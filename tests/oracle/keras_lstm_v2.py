@@ -4,13 +4,14 @@ With g the activation and a the recurrent activation, gates in the order i, f, c
 
     z = x·kernel + h·recurrent_kernel + bias
     i = a(z_i + p_i∘c)    f = a(z_f + p_f∘c)    c = clip(f∘c + i∘g(z_c))    o = a(z_o + p_o∘c)
-    h = (o∘g(c))·projection
+    h = clip((o∘g(c))·projection)
 
 Source: H. Sak, A. Senior, F. Beaufays, "Long short-term memory recurrent neural network
 architectures for large scale acoustic modeling" (2014), without the non-recurrent projection; the
-activations as in Keras 3's documentation. With `proj_clip` the projected h is clipped, with the
-gradient of `tf.clip_by_value`, 0 beyond the bounds. Masks as in `keras_lstm`. All functions take
-complex numbers with a tiny imaginary part, for `derivatives.complex_step`.
+activations as in Keras 3's documentation. Masks as in `keras_lstm`. All functions take complex
+numbers with a tiny imaginary part, for `derivatives.complex_step`. The clip of c is the identity
+for derivatives, as in TensorFlow's LSTMBlockCell; that of h is tf.clip_by_value: its derivative is
+0 outside the bounds and 1 at and within them.
 """
 
 import math
@@ -71,6 +72,7 @@ def keras_lstm_v2(
     *,
     activation: str = "tanh",
     recurrent_activation: str = "sigmoid",
+    cell_clip: float | None = None,
     proj_clip: float | None = None,
     mask: Array | None = None,
     go_backwards: bool = False,
@@ -84,8 +86,10 @@ def keras_lstm_v2(
         zi, zf, zc, zo = np.split(x[:, t] @ kernel + h @ recurrent + bias, 4, axis=1)
         gates = of_gate(zi + peephole[0] * c), of_gate(zf + peephole[1] * c)
         new_c = gates[1] * c + gates[0] * of_state(zc)
+        if cell_clip:
+            new_c = new_c - new_c.real + np.clip(new_c.real, -cell_clip, cell_clip)
         new_h = (of_gate(zo + peephole[2] * new_c) * of_state(new_c)) @ projection
-        if proj_clip is not None:
+        if proj_clip:
             new_h = _pieces(new_h, proj_clip, -proj_clip, new_h, proj_clip)
         valid = np.ones((len(x), 1), bool) if mask is None else mask[:, t, None]
         output = np.where(valid, new_h, output)

@@ -37,12 +37,12 @@ def _lstm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, bac
     peephole = a.get("peephole", np.zeros((3, layer.units)))
     names = [name_of(layer.activation), name_of(layer.recurrent_activation)]
     if "projection" in a or names != ["tanh", "sigmoid"]:
-        assert layer.number == 0, "this oracle does not clip"
         projection = a.get("projection", np.eye(layer.units))
         return keras_lstm_v2.keras_lstm_v2(
             keras_lstm_v2.Arguments(x, *states, *weights, peephole, projection),
             **dict(zip(["activation", "recurrent_activation"], names, strict=True)),
-            proj_clip=layer.projection_clip or None,
+            cell_clip=layer.number,
+            proj_clip=layer.proj_clip,
             mask=mask,
             go_backwards=backwards,
         )

@@ -115,7 +115,7 @@ FORWARD_CHAINS = {
     "lstm with peepholes": _one(f.LSTM, absent=()),
     "lstm that clips": _one(f.LSTM, absent=(), number=0.3),
     "lstm with a projection": _one(f.LSTM, hidden=3),
-    "lstm that clips its projection": _one(f.LSTM, hidden=3, projection_clip=0.1),
+    "lstm that clips both": _one(f.LSTM, hidden=3, number=0.3, proj_clip=0.05),
     "lstm with a projection and peepholes": _one(f.LSTM, hidden=3, absent=()),
     "lstm with relu": _one(f.LSTM, activation="softsign", recurrent_activation="hard_sigmoid"),
     "lstm with gelu": _one(f.LSTM, activation="gelu", recurrent_activation="sigmoid", absent=()),

@@ -48,7 +48,7 @@ class Layer:
     hidden_size: int | None = None  # None: `units`
     number: float = 0.0
     epsilon: float = 0.0
-    projection_clip: float = 0.0
+    proj_clip: float = 0.0
     arrays: Sequence[dict[str, np.ndarray]] = field(default_factory=lambda: [{}])
 
 
@@ -62,7 +62,7 @@ def _record(layer: Layer, offsets: list[int]) -> bytes:
         *(_number(layer.activation), _number(layer.recurrent_activation)),
         *(layer.flags, 0, layer.input_size, layer.units),
         layer.units if layer.hidden_size is None else layer.hidden_size,
-        *(layer.number, layer.epsilon, *offsets, layer.projection_clip, bytes(16)),
+        *(layer.number, layer.epsilon, *offsets, layer.proj_clip, bytes(16)),
     )
 
 

@@ -48,7 +48,7 @@ RECORD_FIELDS = {
     "hidden_size": (48, "Q"),
     "number": (56, "d"),
     "epsilon": (64, "d"),
-    "projection_clip": (232, "d"),
+    "proj_clip": (232, "d"),
 }
 
 
@@ -80,7 +80,6 @@ def test_header(library, rng, field, value, code, text):
 
 
 LARGEST = "must be from 1 to 16777216"
-CLIPPED = "lstm that clips its projection"
 
 
 @pytest.mark.parametrize(
@@ -127,14 +126,15 @@ CLIPPED = "lstm that clips its projection"
         ("masking", "number", np.inf, "number is inf, must be a finite float"),
         ("gru", "number", 1.0, "number is 1, must be 0"),
         ("layer norm lstm", "number", 1.0, "number is 1, must be 0"),
+        ("lstm", "proj_clip", 1.0, "proj_clip is 1, must be 0"),
+        ("gru", "proj_clip", 1.0, "proj_clip is 1, must be 0"),
+        ("lstm with a projection", "proj_clip", -1.0, "proj_clip is -1, must be 0 or a positive f"),
+        ("lstm with a projection", "proj_clip", np.nan, "proj_clip is nan, must be 0 or"),
+        ("lstm with a projection", "proj_clip", 1e39, "proj_clip is 1e+39, must be 0 or"),
         ("lstm", "epsilon", 1e-3, "epsilon is 0.001, must be 0"),
         ("layer norm gru", "epsilon", 0.0, "epsilon is 0, must be a positive finite float"),
         ("layer norm gru", "epsilon", np.nan, "epsilon is nan, must be"),
         ("layer norm gru", "epsilon", 1e-300, "epsilon is 1e-300, must be"),
-        (CLIPPED, "projection_clip", -1.0, "projection_clip is -1, must be 0 or a positive"),
-        (CLIPPED, "projection_clip", np.nan, "projection_clip is nan, must be 0 or"),
-        ("lstm", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
-        ("gru", "projection_clip", 1.0, "projection_clip is 1, must be 0"),
     ],
 )
 def test_records(library, rng, name, field, value, text):

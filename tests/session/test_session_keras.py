@@ -46,6 +46,7 @@ OURS: dict[str, Callable[[bool], keras.Layer]] = {
     "peepholes": lambda s: ours.LSTM(9, use_peephole=True, return_sequences=s),
     "clip": lambda s: ours.LSTM(9, cell_clip=0.2, return_sequences=s),
     "projection": lambda s: ours.LSTM(9, projection_size=4, return_sequences=s),
+    "proj_clip": lambda s: ours.LSTM(9, projection_size=4, proj_clip=0.05, return_sequences=s),
     "all": lambda s: ours.LSTM(
         9,
         use_peephole=True,
@@ -89,6 +90,9 @@ STACKS: dict[str, Callable[[bool], keras.Layer]] = {
     "lstm both": lambda s: ours.StackedLSTM(9, 2, bidirectional=True, return_sequences=s),
     "lstm backwards": lambda s: ours.StackedLSTM(9, 3, go_backwards=True, return_sequences=s),
     "lstm projection": lambda s: ours.StackedLSTM(9, 2, projection_size=4, return_sequences=s),
+    "lstm clips": lambda s: ours.StackedLSTM(
+        9, 2, projection_size=4, cell_clip=0.2, proj_clip=0.05, return_sequences=s
+    ),
     "lstm zero": lambda s: ours.StackedLSTM(9, 2, zero_output_for_mask=True, return_sequences=s),
     "lstm both, last of time": lambda s: ours.StackedLSTM(
         9, 2, bidirectional=True, zero_output_for_mask=False, return_sequences=s

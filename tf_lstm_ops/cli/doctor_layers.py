@@ -199,6 +199,9 @@ def _attribute(value: Any) -> Any:
 
 
 def _fused(layer: keras.Layer, config: dict[str, Any], options: dict[str, Any]) -> Any:
-    """A layer with other options; None if it does not run the fused op."""
-    new = counterparts.deserialise(type(layer), {**config, **options})
+    """A layer with other options; None if there is none, or if it does not run the fused op."""
+    try:
+        new = counterparts.deserialise(type(layer), {**config, **options})
+    except ValueError:  # such as proj_clip without a projection
+        return None
     return new if new.fallback_reason is None else None

@@ -6,7 +6,13 @@ and in portable exports. Every dialect's module has a table ``COMPOSITES`` by th
 dialects.py joins them. 16-bit types are computed in float32, as in the kernels.
 """
 
-from tf_lstm_ops.composite.common import straight_through_clip
+from tf_lstm_ops.composite.common import masked_clip, straight_through_clip
 from tf_lstm_ops.composite.context import plain_ops, plain_ops_required, unrolled
 
-__all__ = ["plain_ops", "plain_ops_required", "straight_through_clip", "unrolled"]
+__all__ = [
+    "masked_clip",
+    "plain_ops",
+    "plain_ops_required",
+    "straight_through_clip",
+    "unrolled",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _tf_private
@@ -95,6 +96,22 @@ def straight_through_clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:
     # TensorFlow's forward mode ignores the custom gradient of an eager call.
     clip = _traced_clip if tf.executing_eagerly() else _clip
     return clip(cs, cell_clip)
+
+
+def masked_clip(h: tf.Tensor, proj_clip: float) -> Any:
+    """Clips the projected h. The gradient is 0 where it exceeds the bound, else the identity.
+
+    Args:
+      h: the projected h, of any shape.
+      proj_clip: the bound; no bound unless positive.
+
+    Returns:
+      h within [-proj_clip, proj_clip].
+    """
+    if proj_clip <= 0:
+        return h
+    bound = float(np.float32(proj_clip))  # as the op has it
+    return tf.clip_by_value(h, -bound, bound)
 
 
 def _clip(cs: tf.Tensor, cell_clip: float) -> tf.Tensor:

@@ -15,6 +15,7 @@ from tf_lstm_ops.composite.common import (
     cast,
     compute_dtype,
     is_absent,
+    masked_clip,
     straight_through_clip,
     zero_where_not,
 )
@@ -119,8 +120,8 @@ def keras_lstm(
         c = straight_through_clip(c, cell_clip)
         h = of_gate(_looking_at(c, zo, wco)) * of_state(c)
         if projected:
-            h = tf.matmul(h, projection)
-        return [tf.clip_by_value(h, -proj_clip, proj_clip) if proj_clip > 0 else h, c]
+            h = masked_clip(tf.matmul(h, projection), proj_clip)
+        return [h, c]
 
     x, valid = _time_major(x, mask)
     z = _per_gate(x, input_dropout, kernel, 4)

@@ -45,7 +45,7 @@ class Layer:
     Attributes:
       name: for messages; it is not in the file.
       kind, cell, directions, merge, activation, recurrent_activation, flags, units, hidden_size,
-        number, epsilon, projection_clip: the fields of the record.
+        number, epsilon, proj_clip: the fields of the record.
       input_size: the field of the record; None: that of the preceding layer's output.
       arrays: for each direction the arrays by the names of `ARRAYS`.
     """
@@ -63,7 +63,7 @@ class Layer:
     flags: int = 0
     number: float = 0.0
     epsilon: float = 0.0
-    projection_clip: float = 0.0
+    proj_clip: float = 0.0
     arrays: Sequence[Mapping[str, Array]] = ()
 
     @property
@@ -149,7 +149,7 @@ def _record(layer: Layer, offsets: Sequence[int]) -> bytes:
         *(layer.kind, layer.cell, layer.directions, layer.merge),
         *(layer.activation, layer.recurrent_activation, layer.flags, 0),
         *(layer.input_size, layer.units, layer.hidden_size),
-        *(layer.number, layer.epsilon, *offsets, layer.projection_clip),
+        *(layer.number, layer.epsilon, *offsets, layer.proj_clip),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tf_lstm_ops import _deviation
 from tf_lstm_ops.inference import file
-from tf_lstm_ops.keras import layer_norm, op_arguments
+from tf_lstm_ops.keras import layer_norm, op_arguments, stacked_clips
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.stacked import StackedLSTM
@@ -121,7 +121,7 @@ def single(layer: Any) -> file.Layer:
         flags=flags,
         number=float(attributes.get("cell_clip", 0.0)),
         epsilon=attributes.get("epsilon", 0.0),
-        projection_clip=float(attributes.get("proj_clip", 0.0)),
+        proj_clip=float(attributes.get("proj_clip", 0.0)),
         arrays=[arrays],
     )
 
@@ -199,6 +199,7 @@ def stacked(layer: Any) -> Iterator[file.Layer]:
     _require_known_arguments(layer)
     op = "KerasLSTM" if type(layer) is StackedLSTM else "KerasGRU"
     cells, directions = layer.cell.cells, layer.directions
+    clips = stacked_clips.attributes(layer)
     for n in range(layer.num_layers):
         arrays = [_arrays(cell, op) for cell in cells[n * directions : (n + 1) * directions]]
         flags = file.RETURNS_SEQUENCE
@@ -216,6 +217,8 @@ def stacked(layer: Any) -> Iterator[file.Layer]:
             activation=file.FUNCTIONS["tanh"],
             recurrent_activation=file.FUNCTIONS["sigmoid"],
             flags=flags,
+            number=clips.get("cell_clip", 0.0),
+            proj_clip=clips.get("proj_clip", 0.0),
             arrays=arrays,
         )
 

@@ -69,8 +69,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
       cell_clip: bounds the cell state to [-cell_clip, cell_clip]. None: no bound.
       projection_size: P, from 1 to H - 1: multiplies h by the weight ``projection_kernel`` [H, P].
         None: no projection, and P = H below.
-      proj_clip: bounds the projected h to [-proj_clip, proj_clip]; its gradient is zero beyond the
-        bounds. None: no bound. Needs ``projection_size``.
+      proj_clip: bounds the projected h to [-proj_clip, proj_clip], with the gradient of
+        ``tf.clip_by_value``; needs ``projection_size``. None: no bound.
       layer_normalization: True or "haste", or "addons": see `LSTMCell`. None or False: none. The
         fused op needs the default activations and none of the four options above.
       layer_normalization_epsilon: positive, added to the variances. None: 1e-5, or 1e-3 for
@@ -90,10 +90,10 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
 
     Raises:
       ValueError: units, cell_clip, proj_clip or layer_normalization_epsilon is not positive;
-        projection_size is out of range; proj_clip is given without projection_size;
-        layer_normalization is unknown, or layer_normalization_epsilon is given without it;
-        use_cudnn is True together with use_peephole, cell_clip, projection_size or
-        layer_normalization; or another argument is not valid in ``keras.layers.LSTM``.
+        projection_size is out of range, or None together with proj_clip; layer_normalization is
+        unknown, or layer_normalization_epsilon is given without it; use_cudnn is True together with
+        use_peephole, cell_clip, projection_size or layer_normalization; or another argument is not
+        valid in ``keras.layers.LSTM``.
     """
 
     _state_names = ("h", "c")

@@ -58,15 +58,23 @@ def checked_projection_size(projection_size: Any, units: int) -> int | None:
     return int(projection_size)
 
 
-def _require_proj_clip(proj_clip: float | None, projection_size: int | None) -> None:
-    if proj_clip is None:
-        return
-    if not proj_clip > 0:
-        raise ValueError(f"proj_clip must be None or positive. Received: {proj_clip}")
-    if projection_size is None:
+def require_valid_clips(cell_clip: Any, proj_clip: Any, projection_size: int | None) -> None:
+    """Checks the arguments cell_clip and proj_clip of an LSTM.
+
+    Args:
+      cell_clip, proj_clip: the arguments.
+      projection_size: the size of the projection; None without one.
+
+    Raises:
+      ValueError: a bound is neither None nor positive, or proj_clip is given without a projection.
+    """
+    for name, bound in (("cell_clip", cell_clip), ("proj_clip", proj_clip)):
+        if bound is not None and not bound > 0:
+            raise ValueError(f"{name} must be None or positive. Received: {bound}")
+    if proj_clip is not None and projection_size is None:
         raise ValueError(
             f"proj_clip bounds the projected h, so it needs projection_size. Received: {proj_clip} "
-            "with projection_size=None"
+            "and projection_size=None"
         )
 
 
@@ -94,8 +102,9 @@ class LSTMCell(keras.layers.LSTMCell):
         identity. None: no bound.
       projection_size: P, from 1 to H - 1: multiplies h by the weight ``projection_kernel`` [H, P];
         ``recurrent_kernel`` is then [P, 4H]. None: no projection.
-      proj_clip: bounds the projected h to [-proj_clip, proj_clip]; the gradient of the clip is zero
-        beyond the bounds, as in ``tf.clip_by_value``. None: no bound. Needs ``projection_size``.
+      proj_clip: bounds the projected h to [-proj_clip, proj_clip]; needs ``projection_size``. The
+        gradient of the clip is that of ``tf.clip_by_value``: 0 where h exceeds the bound. None: no
+        bound.
       layer_normalization: normalises the products of the input and of h, and the cell state. True
         or "haste": the next step reads the cell state before the normalisation; adds the weights
         ``input_gamma`` and ``recurrent_gamma`` [4H], ``state_gamma`` and ``state_beta`` [H].
@@ -115,9 +124,9 @@ class LSTMCell(keras.layers.LSTMCell):
 
     Raises:
       ValueError: cell_clip, proj_clip or layer_normalization_epsilon is not positive;
-        projection_size is out of range; proj_clip is given without projection_size;
-        layer_normalization is unknown, or layer_normalization_epsilon is given without it; or
-        another argument is not valid in ``keras.layers.LSTMCell``.
+        projection_size is out of range, or None together with proj_clip; layer_normalization is
+        unknown, or layer_normalization_epsilon is given without it; or another argument is not
+        valid in ``keras.layers.LSTMCell``.
     """
 
     def __init__(
@@ -132,20 +141,18 @@ class LSTMCell(keras.layers.LSTMCell):
         layer_normalization_epsilon: float | None = None,
         **kwargs: Any,
     ) -> None:
-        if cell_clip is not None and not cell_clip > 0:
-            raise ValueError(f"cell_clip must be None or positive. Received: {cell_clip}")
+        require_valid_clips(cell_clip, proj_clip, projection_size)
         form = layer_norm.form_of(layer_normalization, _FORMS)
         epsilon = layer_norm.epsilon_of(layer_normalization_epsilon, form)
         super().__init__(units, *args, **kwargs)
         projection_size = checked_projection_size(projection_size, units)
-        _require_proj_clip(proj_clip, projection_size)
         if projection_size is not None:
             self.state_size = [projection_size, units]
             self.output_size = projection_size
-        self.projection_size, self.proj_clip = projection_size, proj_clip
+        self.projection_size = projection_size
         self.projection_kernel: Any = None
         self.use_peephole = use_peephole
-        self.cell_clip = cell_clip
+        self.cell_clip, self.proj_clip = cell_clip, proj_clip
         self.peephole_kernel: Any = None
         self.layer_normalization, self.layer_normalization_epsilon = form, epsilon
         self.input_beta: Any = None
@@ -241,8 +248,7 @@ class LSTMCell(keras.layers.LSTMCell):
         if self.projection_size is None:
             return h, states
         h = ops.matmul(h, self.projection_kernel)
-        if self.proj_clip is not None:
-            h = ops.clip(h, -self.proj_clip, self.proj_clip)
+        h = composite.masked_clip(h, self.proj_clip or 0.0)
         return h, [h, states[1]]
 
     def _call_with_norm(self, inputs: Any, states: Any, training: bool) -> tuple[Any, list[Any]]:

@@ -7,8 +7,9 @@ from typing import Any, Literal
 import keras
 
 from tf_lstm_ops import weights
+from tf_lstm_ops.keras import stacked_clips
 from tf_lstm_ops.keras.fused import PACKAGE
-from tf_lstm_ops.keras.lstm_cell import checked_projection_size
+from tf_lstm_ops.keras.lstm_cell import checked_projection_size, require_valid_clips
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 
@@ -18,7 +19,8 @@ class StackedLSTM(StackedRNN):
 
     A stack of ``keras.layers.LSTM``, or of ``Bidirectional`` ones, with the same weights gives the
     same results. The forward pass of all layers is one op, with any boolean mask, and so is the
-    backward pass. In training with dropout each layer has a forward and a backward op of its own.
+    backward pass. In training with dropout each layer has a forward and a backward op of its own;
+    with a clip each direction of each layer has.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import StackedLSTM
@@ -46,6 +48,10 @@ class StackedLSTM(StackedRNN):
       seed: of the dropout; None: a random one.
       projection_size: P, from 1 to H - 1: multiplies h by a weight [H, P]. None: no projection, and
         P = H below.
+      cell_clip: bounds the cell states to [-cell_clip, cell_clip]; the gradient of the clip is the
+        identity. None: no bound.
+      proj_clip: bounds the projected h to [-proj_clip, proj_clip], with the gradient of
+        ``tf.clip_by_value``; needs ``projection_size``. None: no bound.
       unit_forget_bias: whether the bias of the forget gate starts at one.
       **kwargs: ``kernel_initializer``, ``recurrent_initializer`` and ``bias_initializer``, the same
         with ``_regularizer`` and ``_constraint``, for the weights of all layers;
@@ -87,10 +93,13 @@ class StackedLSTM(StackedRNN):
         zero_output_for_mask: bool | None = None,
         seed: int | None = None,
         projection_size: int | None = None,
+        cell_clip: float | None = None,
+        proj_clip: float | None = None,
         unit_forget_bias: bool = True,
         **kwargs: Any,
     ) -> None:
         projection_size = checked_projection_size(projection_size, units)
+        require_valid_clips(cell_clip, proj_clip, projection_size)
         super().__init__(
             units,
             num_layers,
@@ -109,10 +118,24 @@ class StackedLSTM(StackedRNN):
             **kwargs,
         )
         self.unit_forget_bias = unit_forget_bias
+        self.cell_clip, self.proj_clip = cell_clip, proj_clip
+
+    @property
+    def _op(self) -> str:
+        return "KerasLSTM" if stacked_clips.attributes(self) else super()._op
+
+    @property
+    def _has_cuda(self) -> bool:
+        return self.projection_size is None or not stacked_clips.attributes(self)
 
     @property
     def _has_cudnn(self) -> bool:
-        return self.projection_size is None  # which TensorFlow's kernel refuses
+        # TensorFlow's kernel refuses projections.
+        return self.projection_size is None and not stacked_clips.attributes(self)
+
+    @property
+    def _has_metal(self) -> bool:
+        return super()._has_metal and not stacked_clips.attributes(self)
 
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
@@ -120,7 +143,8 @@ class StackedLSTM(StackedRNN):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        own = {name: getattr(self, name) for name in ("projection_size", "unit_forget_bias")}
+        names = ("projection_size", *stacked_clips.CLIPS, "unit_forget_bias")
+        own = {name: getattr(self, name) for name in names}
         return {**super().get_config(), **own}
 
 
@@ -200,7 +224,8 @@ class StackedGRU(StackedRNN):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        for name in {"projection_size", "unit_forget_bias"} & kwargs.keys():
+        of_lstm = {"projection_size", *stacked_clips.CLIPS, "unit_forget_bias"}
+        for name in of_lstm & kwargs.keys():
             raise TypeError(f"StackedGRU has no argument {name}, which is of an LSTM")
         super().__init__(
             units,

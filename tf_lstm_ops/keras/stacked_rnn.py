@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _deviation, raw_ops
-from tf_lstm_ops.keras import call_checks, stacked_masks
+from tf_lstm_ops.keras import call_checks, stacked_clips, stacked_masks
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import is_recorded
 from tf_lstm_ops.keras.stacked_cells import StackedCells
@@ -220,18 +220,25 @@ class StackedRNN(FusedRNN):
     ) -> tuple[Any, list[Any]]:
         """The output [B, T, D*P] of the valid steps, and the final states."""
         cells, sequence = self.cell.cells, steps.sequence
-        if not (training and self.dropout > 0 and self.num_layers > 1):
+        drops = training and self.dropout > 0 and self.num_layers > 1
+        clips = stacked_clips.attributes(self)
+        if not (drops or clips):
             return self._call_op(sequence, states, cells, steps.lengths, training)
         finals: list[Any] = []
         width, count = self.directions, len(states) // self.num_layers
         for layer in range(self.num_layers):
-            sequence, final = self._call_op(
-                sequence if layer == 0 else self._drop(sequence),
-                states[layer * count : (layer + 1) * count],
-                cells[layer * width : (layer + 1) * width],
-                steps.lengths,
-                training,
-            )
+            if drops and layer > 0:
+                sequence = self._drop(sequence)
+            own_states = states[layer * count : (layer + 1) * count]
+            own_cells = cells[layer * width : (layer + 1) * width]
+            if clips:
+                sequence, final = stacked_clips.run_layer(
+                    sequence, own_states, own_cells, steps, training=training, clips=clips
+                )
+            else:
+                sequence, final = self._call_op(
+                    sequence, own_states, own_cells, steps.lengths, training
+                )
             finals += final
         return sequence, finals
 

@@ -63,6 +63,7 @@ def reason(layer: StackedRNN, parents: tuple[Any, ...]) -> str | None:
     passes_masks = several or (layer.return_sequences and layer.supports_masking)
     reasons = {
         "stock layers have no projection_size": layer.projection_size is not None,
+        "stock layers have no cell_clip": getattr(layer, "cell_clip", None) is not None,
         "the states of several stock layers are not one result (return_state)": layer.return_state,
         "stock layers do not reverse the mask (go_backwards)": layer.go_backwards and several,
         "it has an activity_regularizer": layer.activity_regularizer is not None,

@@ -47,25 +47,11 @@ T* Columns(T* rows, int64_t first) {
   return rows ? rows + first : nullptr;
 }
 
-// Reads the attributes. The gradient op finds a clipped h by its value, which
-// is stored as T, so the bound is rounded to T.
-template <class T>
-Status InitAttributes(const KernelConstruction& construction,
-                      const OpVariant& variant, Attributes* attributes) {
-  TF_LSTM_OPS_RETURN_IF_ERROR(attributes->Init(construction, variant));
-  if constexpr (!std::is_arithmetic_v<T>) {
-    const float clip = T::FromFloat(attributes->projection_clip).ToFloat();
-    if (clip > 0) attributes->projection_clip = clip;  // 0 is no clip
-  }
-  return Status();
-}
-
 template <class T, const OpVariant& kVariant>
 class ForwardKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        InitAttributes<T>(construction, kVariant, &attributes_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("training", &training_);
   }
 
@@ -75,12 +61,12 @@ class ForwardKernel : public tf::Kernel {
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     const Sizes& sizes = call.sizes;
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckProjection(kVariant, sizes, call.shape_of()));
+        CheckProjection(kVariant, attributes_, sizes, call.shape_of()));
     std::vector<LayerForward<C>> layers(kVariant.directions);
     const cpu::PackedSequences packed =
         SetCpuLayers(kVariant, attributes_, &call, &layers);
     const ReserveLayout reserve(packed[0].size(), sizes, kVariant.cell,
-                                attributes_.return_sequences);
+                                attributes_);
     TF_LSTM_OPS_RETURN_IF_ERROR(
         Allocate(context, kVariant.directions * reserve.size(), &call));
     const int64_t h_size = sizes.batch * sizes.time * HiddenSize(sizes);
@@ -155,6 +141,10 @@ class ForwardKernel : public tf::Kernel {
       if (!training_) continue;
       layer.saved = ActivationsByPackedRow<C>(
           call->SavedOut(saved, reserve.activations_size), kVariant.cell, cell);
+      if (layer.config.clips_h()) {
+        layer.unclipped_h = call->Out(saved + reserve.unclipped_offset(),
+                                      reserve.unclipped_size);
+      }
       saved += reserve.size();
     }
   }
@@ -168,8 +158,7 @@ template <class T, const OpVariant& kVariant>
 class GradKernel : public tf::Kernel {
  public:
   Status Init(const KernelConstruction& construction) override {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        InitAttributes<T>(construction, kVariant, &attributes_));
+    TF_LSTM_OPS_RETURN_IF_ERROR(attributes_.Init(construction, kVariant));
     return construction.GetAttr("needs_x_grad", &needs_x_grad_);
   }
 
@@ -178,12 +167,12 @@ class GradKernel : public tf::Kernel {
                     cpu::ThreadCount(ConfiguredThreads(context)));
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckProjection(kVariant, call.sizes, call.shape_of()));
+        CheckProjection(kVariant, attributes_, call.sizes, call.shape_of()));
     std::vector<LayerBackward<C>> layers(kVariant.directions);
     const cpu::PackedSequences packed =
         SetCpuLayers(kVariant, attributes_, &call, &layers);
     const ReserveLayout reserve(packed[0].size(), call.sizes, kVariant.cell,
-                                attributes_.return_sequences);
+                                attributes_);
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckOutputs(attributes_, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(
@@ -224,6 +213,10 @@ class GradKernel : public tf::Kernel {
               : call->staging().In(saved + reserve.h_offset(), reserve.h_size);
       layer.h_stride =
           attributes_.return_sequences ? kVariant.directions * hidden : hidden;
+      if (layer.config.clips_h()) {
+        layer.unclipped_h = call->staging().In(
+            saved + reserve.unclipped_offset(), reserve.unclipped_size);
+      }
       saved += reserve.size();
       output = Columns(output, hidden);
     }

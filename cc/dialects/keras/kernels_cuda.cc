@@ -14,7 +14,7 @@ template <class T>
 ReserveLayout MakeReserve(const Attributes& attributes,
                           const CudaCall<T>& call) {
   return {call.sizes.batch * call.sizes.time, call.sizes, kLstm.cell,
-          attributes.return_sequences};
+          attributes};
 }
 
 // Reads the attributes. Error: Unimplemented for other activations than the
@@ -48,7 +48,7 @@ class ForwardKernel : public tf::Kernel {
     CudaCall<T> call(kLstm.forward());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckProjection(kLstm, call.sizes, call.shape_of()));
+        CheckProjection(kLstm, attributes_, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     LayerForward<T> layer;
     SetLayer(kLstm, attributes_, call.sizes, 0, call.In("x"), &call, &layer);
@@ -112,7 +112,7 @@ class GradKernel : public tf::Kernel {
     CudaCall<T> call(kLstm.gradient());
     TF_LSTM_OPS_RETURN_IF_ERROR(call.Fetch(context));
     TF_LSTM_OPS_RETURN_IF_ERROR(
-        CheckProjection(kLstm, call.sizes, call.shape_of()));
+        CheckProjection(kLstm, attributes_, call.sizes, call.shape_of()));
     TF_LSTM_OPS_RETURN_IF_ERROR(CheckUnprojected(call.sizes));
     TF_LSTM_OPS_RETURN_IF_ERROR(
         CheckOutputs(attributes_, call.sizes, call.shape_of()));

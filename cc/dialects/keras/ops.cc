@@ -221,8 +221,8 @@ const Signature& KerasLSTM() {
       Lstm("TfLstmOps>KerasLSTM", kP,
            {{"peephole", {k3, kH}, "T", kOptional},
             {"projection", {kH, kP}, "T", kOptional}},
-           {"cell_clip: float = 0.0", kActivation, kRecurrentActivation,
-            "proj_clip: float = 0.0"});
+           {"cell_clip: float = 0.0", "proj_clip: float = 0.0", kActivation,
+            kRecurrentActivation});
   return signature;
 }
 

@@ -89,8 +89,7 @@ struct Attributes : KerasLayer {
       TF_LSTM_OPS_RETURN_IF_ERROR(InitActivations(reader));
       if (variant.is_lstm()) {
         TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("cell_clip", &cell_clip));
-        TF_LSTM_OPS_RETURN_IF_ERROR(
-            reader.GetAttr("proj_clip", &projection_clip));
+        TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("proj_clip", &proj_clip));
       }
     }
     in_order_of_computation = variant.directions == 1;
@@ -152,8 +151,10 @@ inline std::vector<Shape> ForwardShapes(const OpVariant& variant,
 }
 
 // Checks for each direction that h is smaller than the cell state with a
-// projection, and of the same size without. Error: InvalidArgument.
-inline Status CheckProjection(const OpVariant& variant, const Sizes& sizes,
+// projection, and of the same size and not clipped without. Error:
+// InvalidArgument.
+inline Status CheckProjection(const OpVariant& variant,
+                              const Attributes& attributes, const Sizes& sizes,
                               const ShapeOf& shape_of) {
   const int64_t cell = sizes.cell, hidden = HiddenSize(sizes);
   for (int d = 0; d < variant.directions; ++d) {
@@ -163,6 +164,10 @@ inline Status CheckProjection(const OpVariant& variant, const Sizes& sizes,
       return InvalidArgument(NameIn(d, "initial_h"),
                              ".dim_size(1) != cell_size: ", hidden, " vs. ",
                              cell, "; the ", name, " is absent");
+    }
+    if (!projects && attributes.proj_clip > 0) {
+      return InvalidArgument("proj_clip is ", attributes.proj_clip,
+                             " but must be 0 where the ", name, " is absent");
     }
     if (projects && (hidden <= 0 || hidden >= cell)) {
       return InvalidArgument(name, ".dim_size(1) must be positive and below ",
@@ -195,21 +200,27 @@ inline Status CheckReserve(const ShapeOf& shape_of, int64_t want) {
 }
 
 // The reserve: saved activations [rows, SavedCount(cell), H], then h of all
-// steps, [B * T, P], unless the op's output has it. `rows` is the number of
+// steps, [B * T, P], unless the op's output has it, then h before its clip
+// [rows, P] with proj_clip. `rows` is the number of
 // valid steps where the host knows the mask, else B * T. Each device has its
 // own order of rows. Offsets and sizes are in elements.
 struct ReserveLayout {
   int64_t activations_size;
   int64_t h_size;
+  int64_t unclipped_size;
 
   ReserveLayout(int64_t rows, const Sizes& sizes, CellKind cell,
-                bool output_has_h)
+                const Attributes& attributes)
       : activations_size(rows * SavedCount(cell) * sizes.cell),
-        h_size(output_has_h ? 0
-                            : sizes.batch * sizes.time * HiddenSize(sizes)) {}
+        h_size(attributes.return_sequences
+                   ? 0
+                   : sizes.batch * sizes.time * HiddenSize(sizes)),
+        unclipped_size(attributes.proj_clip > 0 ? rows * HiddenSize(sizes)
+                                                : 0) {}
 
   int64_t h_offset() const { return activations_size; }
-  int64_t size() const { return activations_size + h_size; }
+  int64_t unclipped_offset() const { return activations_size + h_size; }
+  int64_t size() const { return unclipped_offset() + unclipped_size; }
 };
 
 // Sets the bias, or its gradient. Two biases are the rows of one tensor

@@ -19,9 +19,9 @@ namespace tf_lstm_ops::keras {
 //   input_dropout [4,B,I] and recurrent_dropout [4,B,P], each gate's
 //   multipliers of x and of the previous h.
 // Attributes: `activation` g of the candidate and the cell state,
-// `recurrent_activation` of the gates; see core/activation.h; `proj_clip`, the
-// bound of the projected h where positive. The kernels for
-// CUDA have the default ones only, and no projection.
+// `recurrent_activation` of the gates; see core/activation.h. `proj_clip` clips
+// the projected h to [-proj_clip, proj_clip] where it is positive. The kernels
+// for CUDA have the default ones only, and no projection.
 //
 // Outputs:
 //   output [B,T,P] with return_sequences, else the last step's, [B,1,P];

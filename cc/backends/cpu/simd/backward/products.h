@@ -21,27 +21,30 @@ void ForEachCellRows(const Backward<T>& f, const BackwardRows<T>& rows,
   }
 }
 
-// With a projection: dh of the rows, for a group of units from n on, before the
-// clip. It is 0 where h lies at a bound.
+// The gradient of h before its clip, by that of h.
+template <class T>
+TF_LSTM_OPS_INLINE VecT<T> UnclippedHGrad(const Backward<T>& f, VecT<T> grad,
+                                          const PackedRow& at, int64_t u) {
+  if (!f.args.config.clips_h()) return grad;
+  const VecT<T> clip = VecT<T>{} + static_cast<T>(f.args.config.proj_clip);
+  const VecT<T> h = LoadN(f.args.unclipped_h + at.index * f.hidden_size + u,
+                          f.hidden_size - u);
+  return (h > clip) | (h < -clip) ? VecT<T>{} : grad;
+}
+
+// With a projection: dh of the rows, for a group of units from n on.
 template <class T>
 void LoadProjectedHGrad(const Backward<T>& f, const BackwardRows<T>& rows,
                         int64_t n) {
   const int64_t end = Min(n + f.group, f.hidden_size);
-  const T bound = static_cast<T>(f.args.config.projection_clip);
   for (int64_t e = rows.begin; e < rows.end; ++e) {
     T* to = f.SecondGrad(rows, e);
     const PackedRow at = f.At(e);
     for (int64_t u = n; u < end; u += f.kL) {
       const int64_t width = f.hidden_size - u;
-      VecT<T> h_grad =
+      const VecT<T> grad =
           LoadN(f.RunningHGrad(at) + u, width) + f.UpstreamH(at, u);
-      if (bound > 0) {
-        const VecT<T> h =
-            LoadN(f.args.h + at.output * f.args.h_stride + u, width);
-        const VecT<T> size = VecMath<T>::Max(h, -h);
-        h_grad = VecMath<T>::IfPositive(bound - size, h_grad, VecT<T>{});
-      }
-      StoreN(h_grad, to + u, width);
+      StoreN(UnclippedHGrad(f, grad, at, u), to + u, width);
     }
   }
 }

@@ -70,26 +70,35 @@ void ApplyInputDropout(const Forward<T>& f, const ForwardRows<T>& rows) {
   }
 }
 
-// h = m Wp of the rows, clipped where the configuration says so.
+// Clips units u, u + 1, ... of h of a row, and saves what they were.
+template <class T>
+TF_LSTM_OPS_INLINE void ClipH(const Forward<T>& f, const PackedRow& at,
+                              int64_t u) {
+  using Math = VecMath<T>;
+  const int64_t width = f.hidden_size - u;
+  const VecT<T> clip = VecT<T>{} + static_cast<T>(f.args.config.proj_clip);
+  const VecT<T> h = LoadN(f.H(at) + u, width);
+  T* unclipped = f.args.unclipped_h;
+  if (unclipped) StoreN(h, unclipped + at.index * f.hidden_size + u, width);
+  StoreN(Math::Min(Math::Max(h, -clip), clip), f.H(at) + u, width);
+}
+
+// h = m Wp of the rows, clipped.
 template <class T>
 void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
-  const T bound = static_cast<T>(f.args.config.projection_clip);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
     MultiplyBand<1>([&](int64_t e) { return f.M(f.At(e)); }, f.packed.Second(u),
                     {rows.begin, rows.end, hidden - u},
                     [&](int64_t e) { return f.H(f.At(e)) + u; });
-    if (f.effective_h_sets() == 0 && !(bound > 0)) continue;
-    for (int64_t e = rows.begin; e < rows.end; ++e) {
+    const bool clips = f.args.config.clips_h();
+    const bool copies = f.effective_h_sets() > 0;
+    for (int64_t e = rows.begin; (clips || copies) && e < rows.end; ++e) {
       const PackedRow at = f.At(e);
-      VecT<T> h = LoadN(f.H(at) + u, hidden - u);
-      if (bound > 0) {
-        const VecT<T> clip = VecT<T>{} + bound;
-        h = VecMath<T>::Min(VecMath<T>::Max(h, -clip), clip);
-        StoreN(h, f.H(at) + u, hidden - u);
-      }
-      StoreEffectiveH(f, h, at.batch, at.ordinal + 1, u);
+      if (clips) ClipH(f, at, u);
+      StoreEffectiveH(f, LoadN(f.H(at) + u, hidden - u), at.batch,
+                      at.ordinal + 1, u);
     }
   }
 }
