@@ -150,5 +150,5 @@ def test_a_module_says_its_nonlinearity():
     with pytest.raises(ValueError, match="must be that of the source, 'relu', but is 'tanh'"):
         RNNWeights.from_torch(relu, activation="tanh")
     for other in (LSTMWeights, GRUWeights):
-        with pytest.raises(ValueError, match="those of a plain RNN, not of .*; use RNNWeights"):
+        with pytest.raises(ValueError, match=r"those of a plain RNN, not of .*; use RNNWeights"):
             other.from_torch(relu)

@@ -33,9 +33,9 @@ class Bidirectional(keras.layers.Bidirectional):
     Arguments, weights, names and files are those of ``keras.layers.Bidirectional``. The results
     are those of ``keras.layers.Bidirectional`` around the same two layers. One op
     computes both directions if both layers are `LSTM`, both are `GRU`, or both are `SimpleRNN`, of
-    this package, with equal options. If the options do not allow it, `fallback_reason` says why, and each layer
-    computes its own direction. So it does on a GPU, under XLA, in ONNX, LiteRT and portable
-    exports, and for ragged input; `fallback_reason` does not show this.
+    this package, with equal options. If the options do not allow it, `fallback_reason` says why,
+    and each layer computes its own direction. So it does on a GPU, under XLA, in ONNX, LiteRT and
+    portable exports, and for ragged input; `fallback_reason` does not show this.
 
     >>> import numpy as np
     >>> from tf_lstm_ops.keras import LSTM, Bidirectional

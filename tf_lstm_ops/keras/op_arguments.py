@@ -1,4 +1,4 @@
-"""What the op of an LSTM, a GRU or a SimpleRNN gets from the layer itself: its name, weights and attributes.
+"""What the op of a recurrent layer gets from the layer itself: its name, weights and attributes.
 
 The call of the layer, sessions and exports take them from here. All functions take the layers of
 this package and those of ``keras.layers``.

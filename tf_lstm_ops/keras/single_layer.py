@@ -1,4 +1,4 @@
-"""The base class of LSTM, GRU and SimpleRNN: the choice of the fused op or the loop, and dropout."""
+"""The base class of the layers of one cell: the choice of the op or the loop, and dropout."""
 
 from __future__ import annotations
 

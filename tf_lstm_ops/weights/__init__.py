@@ -18,5 +18,11 @@ from tf_lstm_ops.weights.onnx import Onnx
 from tf_lstm_ops.weights.rnn import RNNWeights
 
 __all__ = [
-    *("BlockCell", "CellWeights", "GRUWeights", "LSTMWeights", "MPSGraph", "Onnx", "RNNWeights"),
+    "BlockCell",
+    "CellWeights",
+    "GRUWeights",
+    "LSTMWeights",
+    "MPSGraph",
+    "Onnx",
+    "RNNWeights",
 ]

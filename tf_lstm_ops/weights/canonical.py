@@ -68,7 +68,7 @@ class CellWeights:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Weights:
-    """The base class of LSTMWeights, GRUWeights and RNNWeights. The classes of formats add their methods.
+    """The base class of the weights of each kind. The classes of formats add their methods.
 
     Attributes:
       cells: one CellWeights for each direction of each layer, in the order

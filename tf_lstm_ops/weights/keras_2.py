@@ -74,12 +74,9 @@ def from_cudnn_layer(arrays: Sequence[Array], gates: int) -> list[Array]:
       The arrays of LSTM, or of GRU with reset_after=True, where the third array is [2*G*H]; else
       the same arrays.
     """
-    if (
-        gates not in _RECURRENT_GATES
-        or len(arrays) != 3
-        or arrays[0].ndim != 2
-        or arrays[2].shape != (2 * arrays[0].shape[1],)
-    ):
+    if gates not in _RECURRENT_GATES or len(arrays) != 3 or arrays[0].ndim != 2:
+        return list(arrays)
+    if arrays[2].shape != (2 * arrays[0].shape[1],):
         return list(arrays)
     kernel, recurrent_kernel, bias = arrays
     require(
