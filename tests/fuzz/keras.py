@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from oracle import keras_gru, keras_lstm, keras_lstm_v2, layer_norm
+from oracle import keras_gru, keras_lstm, keras_lstm_v2, keras_simple_rnn, layer_norm
 from oracle.derivatives import Array
 from oracle.keras_lstm import Options
 from tf_lstm_ops import composite, dialects, op_definitions
@@ -63,6 +63,14 @@ GRU = {
     "input_dropout": ("3", "B", "I"),
     "recurrent_dropout": ("3", "B", "P"),
 }
+SIMPLE_RNN = {
+    **GRU,
+    "kernel": ("I", "H"),
+    "recurrent_kernel": ("P", "H"),
+    "bias": ("H",),
+    "input_dropout": ("1", "B", "I"),
+    "recurrent_dropout": ("1", "B", "P"),
+}
 NORMS = {"input_gamma": ("4H",), "recurrent_gamma": ("4H",)}
 STATE_NORMS = {"state_gamma": ("H",), "state_beta": ("H",)}
 
@@ -94,6 +102,13 @@ LAYERS = {
         keras_gru.keras_gru,
         keras_gru.keras_gru_backward,
     ),
+    "KerasSimpleRNN": Layer(
+        SIMPLE_RNN,
+        ("h",),
+        keras_simple_rnn.Arguments,
+        keras_simple_rnn.keras_simple_rnn,
+        keras_simple_rnn.keras_simple_rnn_backward,
+    ),
     "KerasLayerNormLSTM": Layer(
         _with(LSTM, {**NORMS, **STATE_NORMS}),
         ("h", "c"),
@@ -124,7 +139,7 @@ class Sizes(NamedTuple):
     def shapes(self, op: str) -> dict[str, Shape]:
         t, b, i, h, p = self
         extent = {"T": t, "B": b, "I": i, "H": h, "P": p, "4H": 4 * h, "3H": 3 * h}
-        extent |= {"2": 2, "3": 3, "4": 4}
+        extent |= {"1": 1, "2": 2, "3": 3, "4": 4}
         return {k: tuple(extent[d] for d in dims) for k, dims in LAYERS[op].inputs.items()}
 
 

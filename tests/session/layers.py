@@ -9,7 +9,10 @@ import numpy as np
 from . import session_file as f
 
 Array = np.ndarray
-GATES = {f.LSTM: 4, f.GRU: 3, f.GRU_RESET_BEFORE: 3, f.LAYER_NORM_LSTM: 4, f.LAYER_NORM_GRU: 3}
+GATES = {
+    **{f.LSTM: 4, f.GRU: 3, f.GRU_RESET_BEFORE: 3, f.LAYER_NORM_LSTM: 4, f.LAYER_NORM_GRU: 3},
+    f.SIMPLE_RNN: 1,
+}
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -56,7 +59,7 @@ def recurrent(
     if cell in (f.LAYER_NORM_LSTM, f.LAYER_NORM_GRU):
         fields.setdefault("epsilon", 1e-3)
     fields.setdefault("activation", "tanh")
-    fields.setdefault("recurrent_activation", "sigmoid")
+    fields.setdefault("recurrent_activation", "linear" if cell == f.SIMPLE_RNN else "sigmoid")
     count = 2 if directions == f.BOTH else 1
     width = units if hidden is None else hidden
     return f.Layer(
@@ -128,6 +131,8 @@ FORWARD_CHAINS = {
     "layer norm lstm": _one(f.LAYER_NORM_LSTM),
     "layer norm lstm carrying n": _one(f.LAYER_NORM_LSTM, flags=f.SEQUENCE | f.CARRIES_NORMALIZED),
     "layer norm gru": _one(f.LAYER_NORM_GRU),
+    "simple rnn": _one(f.SIMPLE_RNN),
+    "simple rnn with relu": _one(f.SIMPLE_RNN, activation="relu", absent=("bias",)),
     "last step": _one(f.LSTM, flags=0),
     "zero outputs": _one(f.GRU, flags=f.SEQUENCE | f.ZERO_OUTPUT),
     "last step, zero output": _one(f.LSTM, flags=f.ZERO_OUTPUT),
@@ -159,6 +164,7 @@ CHAINS = FORWARD_CHAINS | {
     "both, sum": _both(f.GRU, f.SUM),
     "both, product": _both(f.LSTM, f.PRODUCT, hidden=4),
     "both, average": _both(f.GRU_RESET_BEFORE, f.AVERAGE),
+    "both simple rnn": _both(f.SIMPLE_RNN, f.CONCATENATE, activation="relu"),
     "both, last step": _both(f.LSTM, f.CONCATENATE, flags=0),
     "both, last step, average": _both(f.LAYER_NORM_GRU, f.AVERAGE, flags=0),
     "both, zero outputs": _both(f.LSTM, f.SUM, flags=f.SEQUENCE | f.ZERO_OUTPUT),

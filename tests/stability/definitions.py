@@ -20,7 +20,7 @@ from tensorflow.python.client import pywrap_tf_session
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__
-from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell
+from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
 
 MODULES = ["export", "inference", "keras", "raw_ops", "stock", "weights"]
 COMMANDS = ["demo", "doctor", "info", "selftest"]
@@ -100,7 +100,7 @@ def _layers() -> Iterator[str]:
         layer.build((None, None, 3))
         yield f"saved as {keras.saving.get_registered_name(type(layer))}"
         yield from (f"  weight {w.name} {list(w.shape)}" for w in layer.weights)
-    for cls in (tf_lstm_ops.keras.LSTMCell, LSTMOfCell, GRUOfCell):
+    for cls in (tf_lstm_ops.keras.LSTMCell, LSTMOfCell, GRUOfCell, SimpleRNNOfCell):
         yield f"saved as {keras.saving.get_registered_name(cls)}"
 
 

@@ -37,6 +37,10 @@ GRU = {
     **{"x": (B, T, I), "kernel": (I, 3 * H), "recurrent_kernel": (H, 3 * H), "bias": (2, 3 * H)},
     "initial_h": (B, H),
 }
+SIMPLE_RNN = {
+    **{"x": (B, T, I), "kernel": (I, H), "recurrent_kernel": (H, H), "bias": (H,)},
+    "initial_h": (B, H),
+}
 MPSGRAPH = {
     **{"source": (T, B, I), "recurrent_weight": (4 * H, H), "input_weight": (4 * H, I)},
     **{"bias": (4 * H,), "init_state": (B, H), "init_cell": (B, H), "mask": (B, H)},
@@ -101,6 +105,11 @@ OPS: dict[str, tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = {
     "KerasGRU": (
         keras_op("KerasGRU", ("input_dropout", "recurrent_dropout")),
         GRU,
+        ("kernel", "bias"),
+    ),
+    "KerasSimpleRNN": (
+        keras_op("KerasSimpleRNN", ("input_dropout", "recurrent_dropout")),
+        SIMPLE_RNN,
         ("kernel", "bias"),
     ),
     "MPSGraphLSTM": (mpsgraph, MPSGRAPH, ("recurrent_weight", "bias")),

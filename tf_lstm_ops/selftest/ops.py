@@ -240,7 +240,7 @@ def _mpsgraph(
 def _layer(op: str, time: int, masked: bool, drops: bool = False, **attributes: Any) -> Case:
     """A Keras layer's op and its gradient."""
     is_lstm = op == "KerasLSTM"
-    gates = 4 if is_lstm else 3
+    gates = {"KerasLSTM": 4, "KerasGRU": 3, "KerasSimpleRNN": 1}[op]
 
     def run(random: Random, call: Call) -> list[Any]:
         steps = np.arange(BATCH * time).reshape(BATCH, time) % 3 > 0
@@ -250,7 +250,7 @@ def _layer(op: str, time: int, masked: bool, drops: bool = False, **attributes: 
             "initial_h": random(BATCH, UNITS),
             "kernel": random(INPUTS, gates * UNITS),
             "recurrent_kernel": random(UNITS, gates * UNITS),
-            "bias": random(4 * UNITS) if is_lstm else random(2, 3 * UNITS),
+            "bias": random(2, 3 * UNITS) if op == "KerasGRU" else random(gates * UNITS),
             "input_dropout": random(*([gates, BATCH, INPUTS] if drops else [0])),
             "recurrent_dropout": random(*([gates, BATCH, UNITS] if drops else [0])),
         }
@@ -310,4 +310,5 @@ CASES = (
     _layer("KerasGRU", SHORT, False),
     _layer("KerasGRU", LONG, True, go_backwards=True),
     _layer("KerasGRU", LONG, True, True, go_backwards=True),
+    _layer("KerasSimpleRNN", SHORT, True),
 )
