@@ -167,6 +167,13 @@ def test_lingvo(projected, rng, tmp_path):
     assert "cell_value_cap" in candidates(file)[0].note
 
 
+def test_pruned_weights_are_refused(rng, tmp_path):
+    names = {"wm/var": (INPUTS + UNITS, 4 * UNITS), "mask/var": (INPUTS + UNITS, 4 * UNITS)}
+    arrays = written.under("lm/cell", cells.normal(rng, **names))
+    with pytest.raises(ValueError, match="the weights are pruned"):
+        LSTMWeights.from_checkpoint(written.checkpoint(tmp_path / "m", arrays))
+
+
 def test_layer_normalisation_is_refused(rng, tmp_path):
     arrays = cells.normal(
         rng,

@@ -55,7 +55,7 @@ def test_a_folder_with_several_checkpoints(arrays, tmp_path):
     for name in ("a", "b"):
         written.checkpoint(tmp_path / name, written.under(SCOPE, arrays))
     (tmp_path / "checkpoint").unlink()
-    with pytest.raises(ValueError, match=r"several checkpoints: a.index, b.index; pass one"):
+    with pytest.raises(ValueError, match=r"several checkpoints: a\.index, b\.index; pass one"):
         candidates(tmp_path)
 
 
@@ -101,12 +101,12 @@ def test_files_of_keras_3(name, tmp_path):
     gru = keras.layers.GRU(4, reset_after=False, name="decoder")
     made = model(keras.layers.Bidirectional(lstm), ours, keras.layers.Dense(12), gru)
     made.compile("adam", "mse")
-    made.fit(np.zeros([2, 3, cells.INPUTS]), np.zeros([2, 4]), verbose=0)  # makes slots
+    made.optimizer.build(made.trainable_variables)  # makes slots
     SAVE[name](made, tmp_path / name)
-    found = candidates(tmp_path / name)
-    assert [each.kind for each in found] == ["lstm", "lstm", "gru"]
+    found = sorted(candidates(tmp_path / name), key=lambda each: (each.kind, each.directions))
+    assert [each.kind for each in found] == ["gru", "lstm", "lstm"]
     assert not any(each.note or each.problem for each in found)
-    for each, layer in zip(found, [made.layers[0], ours, gru], strict=True):
+    for each, layer in zip(found, [gru, ours, made.layers[0]], strict=True):
         kind = {"lstm": LSTMWeights, "gru": GRUWeights}[each.kind]
         got = kind.from_checkpoint(tmp_path / name, layer=each.name)
         want = kind.from_keras(layer)

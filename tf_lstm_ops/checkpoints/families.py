@@ -14,6 +14,7 @@ _NO_NORMALISATION = (
     "the cell has layer normalisation, which LSTMWeights does not hold; use tf_lstm_ops.keras.LSTM("
     "layer_normalization=True) and set its weights"
 )
+_PRUNED = "the weights are pruned: the program multiplies them by masks, which are not applied here"
 _ELMO = (
     "ELMo clips the cell state and the output at 3 (cell_clip and proj_clip in its options.json), "
     "and adds the input of every layer from Cell1 on to its output"
@@ -53,7 +54,9 @@ def _attempts(name: str, roles: Roles) -> Iterator[Cell]:
     elif "keras 0" in roles and "keras 1" in roles:
         yield from _keras(name, roles, "keras 0", "keras 1")
     elif "lingvo kernel" in roles:
-        used = _only(roles, "lingvo kernel", "lingvo bias", "lingvo projection", "norm")
+        used = _only(
+            roles, "lingvo kernel", "lingvo bias", "lingvo projection", "norm", "lingvo mask"
+        )
         yield _lstm(name, used, "lingvo LSTMCellSimple", "lingvo ", cells.lingvo_lstm, 0.0, _LINGVO)
     elif "old kernel" in roles:
         of_elmo = re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name)
@@ -88,7 +91,8 @@ def _lstm(
     forget_bias: float,
     note: str,
 ) -> Cell:
-    problem = _NO_NORMALISATION if {"norm", "gate norm"} & roles.keys() else ""
+    problem = _PRUNED if "lingvo mask" in roles else ""
+    problem = _NO_NORMALISATION if {"norm", "gate norm"} & roles.keys() else problem
     sizes, wrong = _sizes(
         lambda: cells.sizes_of_joined(roles, f"{prefix}kernel", f"{prefix}projection")
     )

@@ -29,6 +29,7 @@ _ARRAYS: tuple[tuple[str, str], ...] = (
     (r"(.*)/wm(?:/var)?", "lingvo kernel"),
     (r"(.*)/b(?:/var)?", "lingvo bias"),
     (r"(.*)/w_proj(?:/var)?", "lingvo projection"),
+    (r"(.*)/(?:proj_)?mask(?:/var)?", "lingvo mask"),
     # The LSTM of TensorFlow 1, and before 1.0, as in ELMo.
     (r"(.*)/projection(?:/kernel|/weights|_kernel)", "projection"),
     (r"(.*)/peephole_kernel", "peephole"),  # of tf_lstm_ops.keras.LSTM

@@ -17,7 +17,8 @@ from tf_lstm_ops.weights.arrays import Array, as_numbers, require
 
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # of names in checkpoints of objects
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
-_OPTIMIZER = re.compile(r"(^|/)(_?optimizer|\.OPTIMIZER_SLOT)(/|$)")
+# Slots. An optimizer also has the model's own variables, in other lists.
+_SLOT = re.compile(r"(^|/)(_?optimizer/_variables|\.OPTIMIZER_SLOT)(/|$)")
 
 
 def read_checkpoint(prefix: str, format: str) -> Contents:
@@ -43,7 +44,7 @@ def read_checkpoint(prefix: str, format: str) -> Contents:
     found: dict[str, Variable] = {}
     for key in sorted(shapes, key=_in_order):
         dtype, shape = dtypes[key], tuple(shapes[key])
-        if _OPTIMIZER.search(key) or not (dtype.is_floating or dtype.is_integer):
+        if _SLOT.search(key) or not (dtype.is_floating or dtype.is_integer):
             continue
         read = _tensor(prefix, reader, key, math.prod(shape) * dtype.size, most)
         found.setdefault(
@@ -156,7 +157,7 @@ def _guarded(prefix: str, call: Callable[[], Any]) -> Any:
         raise FileNotFoundError(f"there is no checkpoint {prefix}: {error.message}") from error
     except tf.errors.OpError as error:
         raise ValueError(f"{prefix} is damaged: {error.message}") from error
-    except (RuntimeError, TypeError, UnicodeError, SystemError, MemoryError) as error:
+    except Exception as error:  # the class depends on the code of the reader's status
         raise ValueError(f"{prefix} is damaged: {type(error).__name__}: {error}") from error
 
 
