@@ -1,4 +1,4 @@
-"""The sequence semantics of keras.layers.SimpleRNN with tanh, forward and backward.
+"""The sequence semantics of keras.layers.SimpleRNN, forward, and with tanh backward.
 
 Batch-major. For t over time (backwards if go_backwards),
 
@@ -8,6 +8,7 @@ Masks and options mean what they do in `keras_lstm`; there is no cell state that
 bound.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,18 +43,24 @@ def _factors(options: Options, x: Array, h: Array) -> tuple[Array, Array]:
     )
 
 
-def _step(a: Arguments, options: Options, t: int, h: Array) -> Array:
+def _step(
+    a: Arguments, options: Options, t: int, h: Array, function: Callable[[Array], Array] = np.tanh
+) -> Array:
     input_factor, recurrent_factor = _factors(options, a.x[:, t], h)
     z = a.x[:, t] * input_factor @ a.kernel + a.bias
-    return np.tanh(z + h * recurrent_factor @ a.recurrent_kernel)
+    return function(z + h * recurrent_factor @ a.recurrent_kernel)
 
 
-def keras_simple_rnn(arguments: Arguments, options: Options | None = None) -> Results:
+def keras_simple_rnn(
+    arguments: Arguments,
+    options: Options | None = None,
+    function: Callable[[Array], Array] = np.tanh,
+) -> Results:
     options = options or Options()
     h = arguments.h0
     output, outputs = np.zeros_like(h), []
     for t, valid in options.steps(arguments):
-        new = _step(arguments, options, t, h)
+        new = _step(arguments, options, t, h, function)
         output = np.where(valid, new, 0 if options.zero_output_for_mask else output)
         h = np.where(valid, new, h)
         outputs.append(output)

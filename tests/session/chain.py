@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oracle import keras_gru_v2, keras_lstm, keras_lstm_v2, layer_norm
+from oracle import keras_gru_v2, keras_lstm, keras_lstm_v2, keras_simple_rnn, layer_norm
 
 from . import session_file as f
 
@@ -64,6 +64,16 @@ def _gru(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, back
     )
 
 
+def _simple_rnn(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+    """Of relu by the LSTM's list of functions; `keras_simple_rnn` has tanh only."""
+    h = np.zeros((len(x), layer.units))
+    bias = a.get("bias", np.zeros(layer.units))
+    arguments = keras_simple_rnn.Arguments(x, h, a["kernel"], a["recurrent_kernel"], bias)
+    function = keras_lstm_v2.ACTIVATIONS[name_of(layer.activation)]
+    options = keras_lstm.Options(mask, backwards)
+    return keras_simple_rnn.keras_simple_rnn(arguments, options, function)
+
+
 def _layer_norm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
     states = np.zeros((len(x), layer.units))
     is_lstm = layer.cell == f.LAYER_NORM_LSTM
@@ -91,6 +101,7 @@ CELLS = {
     f.GRU_RESET_BEFORE: _gru,
     f.LAYER_NORM_LSTM: _layer_norm,
     f.LAYER_NORM_GRU: _layer_norm,
+    f.SIMPLE_RNN: _simple_rnn,
 }
 MERGES = {
     f.CONCATENATE: lambda a, b: np.concatenate([a, b], axis=-1),

@@ -87,8 +87,10 @@ LARGEST = "must be from 1 to 16777216"
     [
         ("lstm", "kind", 0, "kind is 0, must be from 1 to 4"),
         ("lstm", "kind", 5, "kind is 5, must be from 1 to 4"),
-        ("lstm", "cell", 0, "cell is 0, must be from 1 to 5"),
-        ("lstm", "cell", 6, "cell is 6, must be from 1 to 5"),
+        ("lstm", "cell", 0, "cell is 0, must be from 1 to 6"),
+        ("lstm", "cell", 7, "cell is 7, must be from 1 to 6"),
+        ("simple rnn", "activation", 3, "activation is 3, must be from 1 to 2"),
+        ("simple rnn", "recurrent_activation", 3, "recurrent_activation is 3, must be 0"),
         ("dense only", "cell", 1, "cell is 1, must be 0"),
         ("lstm", "directions", 0, "directions is 0, must be from 1 to 3"),
         ("lstm", "directions", 4, "directions is 4, must be from 1 to 3"),

@@ -79,6 +79,9 @@ OURS: dict[str, Callable[[bool], keras.Layer]] = {
         for mode in ("concat", "sum", "mul", "ave")
     },
     "bidirectional gru": lambda s: ours.Bidirectional(ours.GRU(9, return_sequences=s)),
+    "simple rnn": lambda s: ours.SimpleRNN(9, return_sequences=s),
+    "simple rnn relu": lambda s: ours.SimpleRNN(9, "relu", use_bias=False, return_sequences=s),
+    "bidirectional simple rnn": lambda s: ours.Bidirectional(ours.SimpleRNN(9, return_sequences=s)),
     "bidirectional projection": lambda s: ours.Bidirectional(
         ours.LSTM(9, projection_size=4, use_peephole=True, return_sequences=s)
     ),
@@ -109,6 +112,10 @@ STOCK: dict[str, Callable[[bool], keras.Layer]] = {
     "lstm relu": lambda s: stock.LSTM(9, activation="relu", return_sequences=s),
     "gru": lambda s: stock.GRU(9, return_sequences=s),
     "reset before": lambda s: stock.GRU(9, reset_after=False, return_sequences=s),
+    "simple rnn": lambda s: stock.SimpleRNN(9, go_backwards=True, return_sequences=s),
+    "bidirectional simple rnn": lambda s: stock.Bidirectional(
+        stock.SimpleRNN(9, "relu", return_sequences=s), merge_mode="sum"
+    ),
     "bidirectional": lambda s: stock.Bidirectional(
         stock.LSTM(9, return_sequences=s), merge_mode="ave"
     ),

@@ -17,7 +17,7 @@ from tf_lstm_ops.inference.stream import Stream
 class Session:
     """Computes a model of recurrent layers on the CPU, without TensorFlow.
 
-    The model is a chain of layers: Input, Masking, LSTM and GRU of this package and of
+    The model is a chain of layers: Input, Masking, LSTM, GRU and SimpleRNN of this package and of
     ``keras.layers``, StackedLSTM, StackedGRU, Bidirectional, Dense, TimeDistributed of Dense,
     Activation, and layers that do nothing in inference, such as Dropout. Recurrent layers of this
     package equal ``model(x)`` bit for bit. A stock layer equals the layer of this package with its

@@ -1,4 +1,4 @@
-"""convert_model: replaces stock LSTM and GRU layers of a model by ours, or ours by stock ones."""
+"""convert_model: replaces stock recurrent layers of a model by ours, or ours by stock ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def convert_model(
     to: Literal["fused", "stock"] = "fused",
     in_place: bool = False,
 ) -> keras.Model:
-    """Copies a model and replaces stock LSTM and GRU layers by fused layers, or the reverse.
+    """Copies a model and replaces stock recurrent layers by fused layers, or the reverse.
 
     >>> import keras
     >>> from tf_lstm_ops.keras import convert_model
@@ -45,9 +45,9 @@ def convert_model(
     >>> converted.layers[0].uses_fused_op
     True
 
-    With ``to="fused"``, ``keras.layers.LSTM`` and ``GRU``, and ``keras.layers.RNN`` of one
-    ``LSTMCell`` or ``GRUCell``, become ``tf_lstm_ops.keras.LSTM`` and ``GRU``. ``RNN`` of several
-    equal cells becomes ``StackedLSTM`` or ``StackedGRU``, and ``Bidirectional`` of two such layers
+    With ``to="fused"``, ``keras.layers.LSTM``, ``GRU`` and ``SimpleRNN``, and ``keras.layers.RNN``
+    of one of their cells, become the layers of ``tf_lstm_ops.keras`` of these names. ``RNN`` of
+    several equal cells becomes ``StackedLSTM`` or ``StackedGRU``, and ``Bidirectional`` of two such layers
     becomes ``tf_lstm_ops.keras.Bidirectional``. A warning names the recurrent layers that
     are not replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``,
     layers and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no

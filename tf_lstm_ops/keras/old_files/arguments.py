@@ -14,6 +14,10 @@ import tensorflow as tf
 def keras_2_hard_sigmoid(x: Any) -> Any:
     """The function that Keras 1 and 2 call "hard_sigmoid". Keras 3's is clip(x / 6 + 0.5, 0, 1).
 
+    >>> from tf_lstm_ops.keras import GRU, keras_2_hard_sigmoid
+    >>> GRU(4, recurrent_activation=keras_2_hard_sigmoid).uses_fused_op
+    False
+
     Args:
       x: a tensor of floating-point numbers.
 

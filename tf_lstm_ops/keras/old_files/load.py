@@ -32,6 +32,13 @@ def load_h5(
     1.2, or the layer has the activation `keras_2_hard_sigmoid`. The model is not compiled. No code
     in the file is run. A file of Keras 3 is loaded by Keras, then converted.
 
+    >>> import keras
+    >>> from tf_lstm_ops.keras import load_h5
+    >>> model = keras.Sequential([keras.Input((None, 8)), keras.layers.LSTM(4)])
+    >>> model.save("model.h5")
+    >>> load_h5("model.h5").layers[0].uses_fused_op
+    True
+
     Args:
       path: an .h5 file of ``model.save``; or a folder with a SavedModel of ``model.save`` of Keras
         2, or a .keras file of Keras 2.12 to 2.15.
@@ -116,6 +123,12 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     CuDNNLSTM and CuDNNGRU, and those of Keras 1, are converted. If the file is of Keras 1 or 2, and
     a layer of the model has recurrent_activation="hard_sigmoid", the weights are scaled as by
     `load_h5`.
+
+    >>> import keras
+    >>> from tf_lstm_ops.keras import load_h5_weights
+    >>> model = keras.Sequential([keras.Input((None, 8)), keras.layers.LSTM(4)])
+    >>> model.save("model.h5")
+    >>> load_h5_weights(model, "model.h5")
 
     Args:
       model: a built model of ``keras.Model``, with layers of ``keras.layers`` or of this package.
