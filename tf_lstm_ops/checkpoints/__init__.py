@@ -35,6 +35,7 @@ class Candidate:
       dtype: the name of the dtype.
       note: what a reader must know, in words.
       problem: why the weights cannot be converted; empty if they can.
+      cells: the cells of which it consists.
     """
 
     name: str

@@ -5,20 +5,24 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tf_lstm_ops.checkpoints.contents import Variable
 from tf_lstm_ops.weights import keras_2
 from tf_lstm_ops.weights.arrays import Array, reordered, require
-from tf_lstm_ops.weights.canonical import CellWeights
-from tf_lstm_ops.weights.gru import GRUWeights
-from tf_lstm_ops.weights.lstm import LSTMWeights
+from tf_lstm_ops.weights.canonical import CellWeights, Weights
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.weights.gru import GRUWeights
+    from tf_lstm_ops.weights.lstm import LSTMWeights
+else:
+    LSTMWeights, GRUWeights = Weights._BY_MODE["lstm"], Weights._BY_MODE["gru"]
 
 Roles = Mapping[str, Variable]
 Arrays = Mapping[str, Array]
-AnyWeights = LSTMWeights | GRUWeights
+AnyWeights: TypeAlias = "LSTMWeights | GRUWeights"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +118,7 @@ def sizes_of_joined(roles: Roles, kernel: str, projection: str) -> Sizes:
         require(len(matrix) == 2, f"the projection must be (H, P) but is {matrix}")
         p = matrix[1]
     inputs = shape[0] - (units if p is None else p)
-    require(units > 0 and inputs >= 0, f"the kernel must be (I+P, 4*H) but is {shape}")
+    require(units > 0 and inputs > 0, f"the kernel must be (I+P, 4*H) but is {shape}")
     return Sizes(inputs, units, p)
 
 
@@ -127,14 +131,18 @@ def joined_lstm(arrays: Arrays, forget_bias: float) -> LSTMWeights:
 
     Returns:
       The weights.
+
+    Raises:
+      ValueError: the shapes are inconsistent, or the bias is missing, which every such cell has.
     """
     prefix = "old " if "old kernel" in arrays else ""
+    require(f"{prefix}bias" in arrays, "the bias of the cell is missing in the file")
     kernel = arrays[f"{prefix}kernel"]
     peepholes = [arrays.get(f"peephole {gate}") for gate in "ifo"]
     require(kernel.ndim == 2, f"the kernel must be (I+P, 4*H) but is {kernel.shape}")
     return LSTMWeights.from_block_cell(
         kernel,
-        arrays.get(f"{prefix}bias", np.zeros(kernel.shape[1], kernel.dtype)),
+        arrays[f"{prefix}bias"],
         *peepholes,
         gate_order="ICFO",
         forget_bias=forget_bias,
@@ -151,6 +159,9 @@ def lingvo_lstm(arrays: Arrays, forget_bias: float) -> LSTMWeights:
 
     Returns:
       The weights.
+
+    Raises:
+      ValueError: the shapes are inconsistent.
     """
     kernel = reordered(arrays["lingvo kernel"], "cifo", "icfo")
     bias = arrays.get("lingvo bias", np.zeros(kernel.shape[1], kernel.dtype))
@@ -191,6 +202,9 @@ def gru_of_tf1(arrays: Arrays, forget_bias: float) -> GRUWeights:
 
     Returns:
       The weights. Those of GRUCell have reset_after=False.
+
+    Raises:
+      ValueError: the shapes are inconsistent, or a bias is missing, which every such cell has.
     """
     gates = arrays["gates kernel"]
     units = gates.shape[1] // 2
@@ -202,8 +216,11 @@ def gru_of_tf1(arrays: Arrays, forget_bias: float) -> GRUWeights:
     expected = (gates.shape[0], units)
     require(candidate.shape == expected, f"candidate must be {expected} but is {candidate.shape}")
     zeros = np.zeros(units, gates.dtype)
-    r, u = np.split(arrays.get("gates bias", np.zeros(2 * units, gates.dtype)), 2)
-    own = arrays.get("input bias" if reset_after else "candidate bias", zeros)
+    own_bias = "input bias" if reset_after else "candidate bias"
+    for role in ("gates bias", own_bias):
+        require(role in arrays, f"the {role} of the cell is missing in the file")
+    r, u = np.split(arrays["gates bias"], 2)
+    own = arrays[own_bias]
     biases = [u, r, own], [zeros, zeros, arrays.get("hidden bias", zeros)]
     require(all(b.shape == (units,) for b in [*biases[0], *biases[1]]), "a bias must be (H,)")
     kernel = np.hstack([gates[:, units:], gates[:, :units], candidate])

@@ -47,8 +47,8 @@ def convert_model(
 
     With ``to="fused"``, ``keras.layers.LSTM``, ``GRU`` and ``SimpleRNN``, and ``keras.layers.RNN``
     of one of their cells, become the layers of ``tf_lstm_ops.keras`` of these names. ``RNN`` of
-    several equal cells becomes ``StackedLSTM`` or ``StackedGRU``, and ``Bidirectional`` of two such layers
-    becomes ``tf_lstm_ops.keras.Bidirectional``. A warning names the recurrent layers that
+    several equal cells becomes ``StackedLSTM`` or ``StackedGRU``, and ``Bidirectional`` of two such
+    layers becomes ``tf_lstm_ops.keras.Bidirectional``. A warning names the recurrent layers that
     are not replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``,
     layers and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
     tf_lstm_ops. If one of the layers has an option that its stock layer lacks, nothing is

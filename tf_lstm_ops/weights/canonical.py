@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tf_lstm_ops.weights.arrays import Array, require, require_shape
 
@@ -88,6 +88,13 @@ class Weights:
     _OUTPUT_MAJOR_GATES: ClassVar[str]  # the gate order in cuDNN and PyTorch
     _ONNX_GATES: ClassVar[str]
     _MODE: ClassVar[str]  # cuDNN's rnn_mode
+    # The classes of each kind of weights by mode. Readers of files make them: these modules import
+    # the readers.
+    _BY_MODE: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if "_MODE" in vars(cls):
+            cls._BY_MODE[cls._MODE] = cls
 
     def __post_init__(self) -> None:
         count, directions = len(self.cells), self.directions

@@ -73,6 +73,9 @@ def from_cudnn_layer(arrays: Sequence[Array], gates: int) -> list[Array]:
     Returns:
       The arrays of LSTM, or of GRU with reset_after=True, where the third array is [2*G*H]; else
       the same arrays.
+
+    Raises:
+      ValueError: the bias has this size, and the kernels have other shapes.
     """
     is_like = len(arrays) == 3 and arrays[0].ndim == 2 and gates in _RECURRENT_GATES
     if not is_like or arrays[2].shape != (2 * arrays[0].shape[1],):

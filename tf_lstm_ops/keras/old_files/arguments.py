@@ -113,11 +113,11 @@ def is_of_keras_2(config: dict[str, Any]) -> bool:
     return "implementation" in config
 
 
-def of_single_layer(cls: Any, config: dict[str, Any]) -> dict[str, Any]:
+def of_single_layer(layer_class: Any, config: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a layer that gets the weights of the file as they are.
 
     Args:
-      cls: the class in Keras 3.
+      layer_class: the class in Keras 3.
       config: the configuration in a file of Keras 2.
 
     Returns:
@@ -127,19 +127,19 @@ def of_single_layer(cls: Any, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
       ValueError: as of `adapted`.
     """
-    found = adapted(cls, cls.__name__, config)
+    found = adapted(layer_class, layer_class.__name__, config)
     if found.get("recurrent_activation") == "hard_sigmoid":
         found["recurrent_activation"] = keras_2_hard_sigmoid
-    if "reset_after" in inspect.signature(cls.__init__).parameters:
+    if "reset_after" in inspect.signature(layer_class.__init__).parameters:
         found.setdefault("reset_after", False)
     return found
 
 
-def adapted(cls: Any, name: str, config: dict[str, Any]) -> dict[str, Any]:
+def adapted(layer_class: Any, name: str, config: dict[str, Any]) -> dict[str, Any]:
     """The arguments for the constructor of a layer of Keras 3.
 
     Args:
-      cls: the class in Keras 3.
+      layer_class: the class in Keras 3.
       name: the name of the class in the file.
       config: the configuration in the file, in Keras 2's names, without nested layers.
 
@@ -149,15 +149,15 @@ def adapted(cls: Any, name: str, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
       ValueError: an argument has no counterpart, or its value has none.
     """
-    parameters = inspect.signature(cls.__init__).parameters
-    is_recurrent = "recurrent_initializer" in parameters or cls is keras.layers.RNN
+    parameters = inspect.signature(layer_class.__init__).parameters
+    is_recurrent = "recurrent_initializer" in parameters or layer_class is keras.layers.RNN
     known = {*parameters, *_OF_ALL, *(_OF_RNN if is_recurrent else ())} - {"self", "kwargs"}
     if "kwargs" not in parameters:  # such as SpatialDropout1D
         known -= set(_OF_ALL) - set(parameters)
     found: dict[str, Any] = {}
-    for key, value in _fixed(cls, config).items():
+    for key, value in _fixed(layer_class, config).items():
         if key in known:
-            found[key] = _value(cls, key, value)
+            found[key] = _value(layer_class, key, value)
         elif not (value is None or key in _OF_ALL or _is_without_effect(key, value)):
             raise ValueError(f"it has {key}={value!r}, which {name} of Keras 3 does not have")
     if found.get("activity_regularizer", ...) is None:
