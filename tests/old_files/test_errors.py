@@ -13,6 +13,7 @@ import pytest
 from old_files import writer
 from old_files.writer import UNITS, arrays, layer
 from tf_lstm_ops.keras import load_h5, load_h5_weights
+from tf_lstm_ops.weights import LSTMWeights
 
 FEATURES = 3
 SHAPE = (None, None, FEATURES)
@@ -209,3 +210,15 @@ def test_a_fifo_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.h5")
     with pytest.raises(OSError, match="Not a regular file"):
         load_h5(tmp_path / "a.h5")
+
+
+def test_a_heap_without_end(tmp_path: Path) -> None:
+    """The HDF5 library reads such a file for ever."""
+    path = tmp_path / "a.h5"
+    one(layer("LSTM", "l"))(path)
+    content = path.read_bytes()
+    at = content.index(b"GCOL") + 16
+    path.write_bytes(content[:at] + bytes(16) + content[at + 16 :])
+    for read in (load_h5, LSTMWeights.from_checkpoint):
+        with pytest.raises(ValueError, match="a gap of no bytes"):
+            read(path)

@@ -40,6 +40,9 @@ def read(path: str) -> Contents:
       OSError, ValueError: the file is damaged.
     """
     h5py = _optional.require("h5py", f"the file {path}", "tensorflow")
+    from tf_lstm_ops.weights import h5_file
+
+    h5_file.check_readable(path)
     try:
         with h5py.File(path, "r") as file:
             groups = [file, *([file["model_weights"]] if "model_weights" in file else [])]

@@ -16,6 +16,7 @@ from tf_lstm_ops.weights.arrays import Array, as_numbers
 # The most bytes that a byte of a file may stand for. Deflate, the usual compression of HDF5,
 # reaches 1032.
 _MOST_COMPRESSION = 1100
+_HEAP_HEADER = 16  # bytes at the beginning of a global heap, and of each object in it
 
 
 class NamedArray(NamedTuple):
@@ -80,7 +81,7 @@ def read(path: str | os.PathLike[str]) -> H5File:
       ValueError: it is no file of a Keras model, or a part of it is not valid.
     """
     name = os.fsdecode(_files.checked(path))
-    _files.check_readable(name)
+    check_readable(name)
     try:
         with h5py.File(name, "r") as file:
             return _read(name, file)
@@ -88,6 +89,34 @@ def read(path: str | os.PathLike[str]) -> H5File:
         raise ValueError(f"{name} is damaged: {type(error).__name__}: {error}") from error
     except OSError as error:
         raise OSError(f"{name} cannot be read as an HDF5 file: {error}") from error
+
+
+def check_readable(name: str) -> None:
+    """Checks what h5py does not: that it is a regular file, and that reading it ends.
+
+    The HDF5 library walks through a global heap, where texts are, for ever if the heap has a gap of
+    no bytes. A heap begins with "GCOL", the version 1, three zeros and its size; an object in it
+    with its number, the count of references, four zeros and its size. The number 0 is a gap.
+
+    Args:
+      name: the path of an HDF5 file.
+
+    Raises:
+      OSError: the file cannot be opened, or is not a regular one.
+      ValueError: the file is empty or damaged.
+    """
+    _files.check_readable(name)
+    with open(name, "rb") as file:
+        content = file.read()
+    for heap in re.finditer(rb"GCOL\x01\0\0\0", content):
+        at = heap.start() + _HEAP_HEADER
+        end = heap.start() + int.from_bytes(content[at - 8 : at], "little")
+        while at + _HEAP_HEADER <= min(end, len(content)):
+            number = int.from_bytes(content[at : at + 2], "little")
+            size = int.from_bytes(content[at + 8 : at + 16], "little")
+            if number == 0 and size == 0:
+                raise ValueError(f"{name} is damaged: a global heap of it has a gap of no bytes")
+            at += size if number == 0 else _HEAP_HEADER + -(-size // 8) * 8
 
 
 def keras_version(path: str | os.PathLike[str]) -> str | None:
@@ -100,7 +129,7 @@ def keras_version(path: str | os.PathLike[str]) -> str | None:
       Such as "2.2.4-tf"; "1" for a model of Keras 1; None for a file that no model is in.
     """
     try:
-        _files.check_readable(os.fspath(path))
+        check_readable(os.fsdecode(path))
         with h5py.File(os.fspath(path), "r") as file:
             version = _version(file, _weights_group(str(path), file))
             return version
