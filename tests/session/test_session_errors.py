@@ -63,8 +63,8 @@ LAYERS: dict[str, tuple[Any, str]] = {
         r"different units",
     ),
     "wrapped": (
-        lambda: stock.Bidirectional(stock.ConvLSTM1D(2, 1, name="inner"), name="me"),
-        r"its layer forward_inner is a ConvLSTM1D",
+        lambda: stock.Bidirectional(stock.RNN(stock.LSTMCell(2), name="inner"), name="me"),
+        r"its layer forward_inner is a RNN",
     ),
     "distributed": (
         lambda: stock.TimeDistributed(stock.LayerNormalization(name="inner"), name="me"),

@@ -346,9 +346,9 @@ bool DefineLayer() {
 }
 
 [[maybe_unused]] const bool kDefined[] = {
-    DefineLayer<kLstm>(), DefineLayer<kGru>(), DefineLayer<kResetBeforeGru>(),
-    DefineLayer<kLayerNormLstm>(), DefineLayer<kLayerNormGru>(),
-    DefineLayer<kSimpleRnn>()};
+    DefineLayer<kLstm>(),           DefineLayer<kGru>(),
+    DefineLayer<kResetBeforeGru>(), DefineLayer<kLayerNormLstm>(),
+    DefineLayer<kLayerNormGru>(),   DefineLayer<kSimpleRnn>()};
 
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterAll<float>(), RegisterAll<double>(), RegisterAll<Half>(),
