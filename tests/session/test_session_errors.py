@@ -23,6 +23,9 @@ def sequential(*layers: keras.Layer) -> keras.Sequential:
 class OwnLSTM(ours.LSTM):
     """A class of the user's, which may compute anything."""
 
+    def get_initial_state(self, batch_size=None):
+        return super().get_initial_state(batch_size)
+
 
 class OwnModel(keras.Model):
     def __init__(self) -> None:
