@@ -39,6 +39,9 @@ EXPORT_MODULES = {
     "openvino": "keras.src.export.openvino",
 }
 
+# How the modules of classes of Keras 2 begin: in tf_keras, and in TensorFlow before 2.16.
+MODULES_OF_KERAS_2 = ("tf_keras.", "tensorflow.python.keras.")
+
 
 # Models.
 

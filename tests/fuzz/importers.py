@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tf_lstm_ops
-from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
+from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 from weights.formats import KINDS, Array, Shape, Weights, assert_equal, random_weights
 
 from . import loop, tensor_files
@@ -228,7 +228,7 @@ def check(right: Import, changed: Mutation | None) -> bool:
         return False
     refused = changed is not None and changed.verdict == "refused"
     assert not refused, f"a wrong call was accepted: {changed.text}"
-    assert type(got) in (LSTMWeights, GRUWeights)
+    assert type(got) in (LSTMWeights, GRUWeights, RNNWeights)
     if changed is None:
         _assert_equal(got, right.want)
     elif changed.is_comparable:

@@ -12,11 +12,11 @@ from tf_lstm_ops.weights.arrays import as_array
 from . import importers
 from .loop import Counts
 
-CALLS = range(300)
+CALLS = range(400)
 from_output_major, from_torch = onnx.from_output_major, LSTMWeights.from_torch
 
 
-def test_three_hundred_calls():
+def test_four_hundred_calls():
     """Of each importer right and wrong ones."""
     pytest.importorskip("safetensors", reason="reads the files")
     counts = Counts()

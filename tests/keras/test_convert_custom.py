@@ -55,7 +55,7 @@ def own_tanh(x: Any) -> Any:
 
 def test_layers_left_alone_are_named(rng):
     sequences = {"return_sequences": True}
-    gru = layers.GRU(UNITS, activation="elu", name="gru", **sequences)
+    gru = layers.GRU(UNITS, activation="selu", name="gru", **sequences)
     two_cells = [layers.LSTMCell(UNITS), layers.GRUCell(UNITS)]
     model = keras.Sequential(
         [
@@ -76,9 +76,9 @@ def test_layers_left_alone_are_named(rng):
     expected = {
         "lstm_selu": "activation is selu, which has no fused op",
         "own_tanh": "activation is own_tanh, which has no fused op",
-        "both/forward_gru": "activation is elu, not tanh",
-        "both/backward_gru": "activation is elu, not tanh",
-        "selu": "activation is selu, not tanh",
+        "both/forward_gru": "activation is selu, which has no fused op",
+        "both/backward_gru": "activation is selu, which has no fused op",
+        "selu": "activation is selu, which has no fused op",
         "stacked": "its cells are of several classes: LSTMCell, GRUCell",
         "simple": "activation is elu, neither tanh nor relu",
         "own": f"OwnLSTM has no fused op{subclass}",

@@ -165,6 +165,9 @@ def test_files_of_a_layer_shared_by_nested_models(library, rng, tmp_path):
 class Own(layers.LSTM):
     """A layer that convert_model leaves alone, with a warning."""
 
+    def get_initial_state(self, batch_size=None):
+        return super().get_initial_state(batch_size)
+
 
 @pytest.mark.parametrize("step", ["warning", "wrapper", "traces"])
 def test_nothing_changes_after_an_error(step, rng, monkeypatch):

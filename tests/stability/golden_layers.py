@@ -11,6 +11,7 @@ from tf_lstm_ops.keras import (
     Bidirectional,
     GRUCell,
     LSTMCell,
+    SimpleRNN,
     StackedGRU,
     StackedLSTM,
 )
@@ -50,6 +51,8 @@ def branches() -> dict[str, keras.layers.Layer]:
         "wrapped_lstm": Bidirectional(LSTM(H, use_peephole=True, **sequences)),
         "wrapped_lstm_norm": Bidirectional(LSTM(H, layer_normalization="addons"), merge_mode="sum"),
         "wrapped_reset_before": Bidirectional(GRU(H, reset_after=False, **sequences)),
+        "wrapped_simple_rnn": Bidirectional(SimpleRNN(H, **sequences)),
+        "x_simple_rnn": SimpleRNN(H, activation="relu"),
     }
 
 

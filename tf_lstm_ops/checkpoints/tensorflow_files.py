@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _optional
+from tf_lstm_ops.checkpoints import protobuf
 from tf_lstm_ops.checkpoints.contents import MOST_COMPRESSION, Contents, Variable
 from tf_lstm_ops.weights.arrays import Array, as_numbers, require
 
@@ -130,21 +131,17 @@ def _newest(folder: str) -> str:
 
 def _titles(tf: Any, prefix: str, reader: Any, most: int) -> dict[str, str]:
     """The variables' own names, for those of which the key is the number in a list."""
-    from tensorflow.core.protobuf import trackable_object_graph_pb2
-
-    graph = trackable_object_graph_pb2.TrackableObjectGraph()
     data = _guarded(prefix, lambda: reader.get_tensor(_OBJECTS))
-    try:
-        graph.ParseFromString(data)
-    except Exception as error:  # the class depends on the implementation of protobuf
-        raise ValueError(f"{prefix} is damaged: {_OBJECTS}: {error}") from error
-    return {
-        attribute.checkpoint_key: attribute.full_name.removesuffix(":0")
-        for node in graph.nodes
-        for attribute in node.attributes
-        if attribute.full_name
-        and re.search(rf"/\d+{re.escape(_SUFFIX)}$", attribute.checkpoint_key)
-    }
+    found: dict[str, str] = {}
+    for node in protobuf.texts(data, 1):  # of TrackableObjectGraph: nodes, then attributes
+        for attribute in protobuf.texts(node, 2):
+            name, key = (
+                b"".join(protobuf.texts(attribute, number)).decode("utf-8", "replace")
+                for number in (2, 3)
+            )
+            if name and re.search(rf"/\d+{re.escape(_SUFFIX)}$", key):
+                found[key] = name.removesuffix(":0")
+    return found
 
 
 def _guarded(prefix: str, call: Callable[[], Any]) -> Any:

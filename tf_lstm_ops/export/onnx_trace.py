@@ -37,7 +37,7 @@ class Trace:
     """
 
     def __init__(self, function: Any, outputs: Sequence[str], layers: Any = None) -> None:
-        self._function, self._layers = function, layers
+        self._function, self._kept = function, layers
         self.inputs = _tf_private.arguments(function)
         self.structured_outputs = dict(zip(outputs, function.outputs, strict=True))
         specs = tf.nest.flatten(function.structured_input_signature)

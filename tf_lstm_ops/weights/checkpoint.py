@@ -21,7 +21,7 @@ class CheckpointFormat(Weights):
         layer: str | None = None,
         forget_bias: float | None = None,
     ) -> Self:
-        """From a file of trained weights, of the families in docs/reference/weights.md.
+        """From a file of trained weights of a known family.
 
         The activations are not part of the weights. Where a file of Keras 1 or 2 has
         recurrent_activation="hard_sigmoid", clip(0.2 x + 0.5, 0, 1), the weights are not scaled to

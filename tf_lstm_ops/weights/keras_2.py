@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.weights.arrays import Array, require
 
 # Keras 2: clip(0.2 z + 0.5, 0, 1). Keras 3: clip(z / 6 + 0.5, 0, 1). So Keras 3's function of
@@ -31,7 +32,7 @@ def is_of_keras_2(layer: Any) -> bool:
     Returns:
       True if a class of its bases is in one of these packages.
     """
-    packages = ("tf_keras.", "tensorflow.python.keras.")
+    packages = _keras_private.MODULES_OF_KERAS_2
     return any(base.__module__.startswith(packages) for base in type(layer).__mro__)
 
 

@@ -166,7 +166,7 @@ def adapted(layer_class: Any, name: str, config: dict[str, Any]) -> dict[str, An
 
 
 def _is_without_effect(key: str, value: Any) -> bool:
-    return key.endswith("_initializer") or (key in _DROPPED and _DROPPED[key](value))
+    return key.endswith("initializer") or (key in _DROPPED and _DROPPED[key](value))
 
 
 def _fixed(cls: type, config: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _dtype(value: Any) -> Any:
 def _value(cls: type, key: str, value: Any) -> Any:
     if key in ("activation", "recurrent_activation"):
         return _activation(cls, key, value)
-    if key.endswith("_initializer") and isinstance(value, dict):
+    if key.endswith("initializer") and isinstance(value, dict):
         return _initializer(value)
     return value
 

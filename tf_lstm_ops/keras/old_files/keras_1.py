@@ -108,6 +108,6 @@ def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name.endswith("_initializer") and isinstance(value, str):
+    if name.endswith("initializer") and isinstance(value, str):
         return _INITIALIZERS.get(value, value)
     return value

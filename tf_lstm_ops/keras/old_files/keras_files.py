@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import h5py
 import keras
 
+from tf_lstm_ops import _files
 from tf_lstm_ops.keras.old_files import models
 from tf_lstm_ops.weights.h5_file import NamedArray, array, member
 
@@ -75,6 +76,7 @@ def keras_version(path: Path) -> str | None:
       Such as "2.15.0"; None for a file that is no .keras file.
     """
     try:
+        _files.check_readable(str(path))
         return read(path).version if zipfile.is_zipfile(path) else None
     except (OSError, ValueError):
         return None

@@ -55,6 +55,8 @@ def load_h5(
         the message names the layer and says what still works.
     """
     where, objects = Path(os.fsdecode(_files.checked(path))), dict(custom_objects or {})
+    if not where.is_dir():
+        _files.check_readable(str(where))
     with keras.saving.custom_object_scope(objects):
         if where.is_dir():
             model = _of_saved_model(where, objects)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops.keras.old_files import protobuf
+from tf_lstm_ops.checkpoints import protobuf
 from tf_lstm_ops.weights.arrays import as_numbers
 from tf_lstm_ops.weights.h5_file import NamedArray
 
