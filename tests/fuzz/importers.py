@@ -71,7 +71,7 @@ def draw_keras(rng: np.random.Generator, kind: str) -> Import:
     if kind == "gru" and happens(rng, 0.3):
         zero = with_arrays(weights, lambda c: {"recurrent_bias": np.zeros_like(c.bias)})
         weights = dataclasses.replace(zero, reset_after=False)
-    elif kind == "lstm":
+    elif kind != "gru":
         weights = one_bias(weights)
 
     def write(weights: Weights) -> dict[str, Any]:
