@@ -219,8 +219,9 @@ NO_OPTIONS: list[Any] = [None, "text", b"x", [], [1, 2], {}, object(), 1j]
 def mutate_option(rng: np.random.Generator, right: Import) -> Mutation:
     """Changes an option: a value of another type, or any number."""
     name = choose(rng, list(right.options))
-    of_text = isinstance(right.options[name], str)
+    of_text, is_none = isinstance(right.options[name], str), right.options[name] is None
     wrong = [v for v in NO_OPTIONS if not (of_text and isinstance(v, str))]
+    wrong = [v for v in wrong if not (is_none and v is None)]
     wrong += [1, 0.5] if of_text else [] if name == "forget_bias" else [0.5, np.nan, np.inf]
     texts = ["", "text", "skip_input", "auto_select", "icfo", "IFCO", "encoder"]
     numbers = [*INT32, *HUGE, 2, 3, 2**70, True, np.int8(3)]
