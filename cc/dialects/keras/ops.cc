@@ -16,7 +16,7 @@ constexpr Extent kT = Extent::kTime, kB = Extent::kBatch, kI = Extent::kInput,
                  kH = Extent::kCell, k4H = Extent::kFourCell,
                  k3H = Extent::kThreeCell, k2 = Extent::kTwo,
                  k3 = Extent::kThree, k4 = Extent::kFour, kP = Extent::kHidden,
-                 k1 = Extent::kOne, kAny = Extent::kOpaque;
+                 kOne = Extent::kOne, kAny = Extent::kOpaque;
 
 constexpr const char* kType = "T: {half, bfloat16, float, double}";
 constexpr const char* kTraining = "training: bool = true";
@@ -279,8 +279,8 @@ const Signature& KerasSimpleRNN() {
        {"kernel", {kI, kH}},
        {"recurrent_kernel", {kH, kH}},
        {"bias", {kH}, "T", kOptional},
-       {"input_dropout", {k1, kB, kI}, "T", kOptional},
-       {"recurrent_dropout", {k1, kB, kH}, "T", kOptional}},
+       {"input_dropout", {kOne, kB, kI}, "T", kOptional},
+       {"recurrent_dropout", {kOne, kB, kH}, "T", kOptional}},
       {{"output", {kB, kAny, kH}}, {"final_h", {kB, kH}}, {"reserve", {kAny}}},
       {"activation: {'tanh', 'relu'} = 'tanh'"});
   return signature;
