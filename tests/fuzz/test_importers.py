@@ -79,4 +79,6 @@ def test_a_broken_importer_is_seen(name, monkeypatch):
             importers.run_one(1, number, Counts())
         except AssertionError as error:
             seen.append(str(error))
-    assert any(message in text for text in seen), seen[:5]
+        if seen and message in seen[-1]:  # later calls may take all memory without the check
+            return
+    raise AssertionError(seen[:5])

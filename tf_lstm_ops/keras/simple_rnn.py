@@ -71,7 +71,6 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
         ``keras.layers.SimpleRNN``.
     """
 
-    use_cudnn = False  # of LSTM and GRU it is an argument
     _state_names = ("h",)
     _has_cudnn = False
 

@@ -37,7 +37,7 @@ class SingleLayerRNN(FusedRNN):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None if it runs the fused op."""
-        if self.use_cudnn is True:
+        if getattr(self, "use_cudnn", None) is True:  # SimpleRNN has no such argument
             return "use_cudnn=True asks for Keras' own cuDNN path"
         return super().fallback_reason or op_arguments.why_no_op(self)
 
@@ -62,7 +62,7 @@ class SingleLayerRNN(FusedRNN):
           h [B, H], which Keras does not read, and all outputs [B, T, H]. Then the list of the final
           states, [B, H] each.
         """
-        if self.use_cudnn is True:
+        if getattr(self, "use_cudnn", None) is True:  # SimpleRNN has no such argument
             return super().inner_loop(sequences, initial_state, mask, training=training)
         if not self.uses_fused_op:
             # The stock layer's inner_loop would try cuDNN with a single dropout mask first.
