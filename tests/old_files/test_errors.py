@@ -1,6 +1,7 @@
 """What load_h5 and load_h5_weights refuse, and how they say it."""
 
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,16 @@ def test_a_heap_without_end(tmp_path: Path) -> None:
     for read in (load_h5, LSTMWeights.from_checkpoint):
         with pytest.raises(ValueError, match="a gap of no bytes"):
             read(path)
+
+
+def test_a_damaged_keras_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.keras"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("metadata.json", "config.json", "model.weights.h5"):
+            archive.writestr(name, "{" + " " * 1000 + "}")
+    content = bytearray(path.read_bytes())
+    at = content.index(b"metadata.json") + len("metadata.json")
+    content[at : at + 8] = b"\xff" * 8  # the compressed bytes
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"is no \.keras file"):
+        load_h5(path)

@@ -9,7 +9,7 @@ import pytest
 
 from old_files import writer
 from old_files.writer import arrays, layer
-from tf_lstm_ops.keras import GRU, LSTM, keras_2_hard_sigmoid, load_h5, load_h5_weights
+from tf_lstm_ops.keras import GRU, LSTM, SimpleRNN, keras_2_hard_sigmoid, load_h5, load_h5_weights
 
 UNITS, FEATURES = 8, 3
 # Outputs are below 1; 8 steps of float32 beside float64.
@@ -174,3 +174,22 @@ def test_layers_of_custom_objects_as_in_a_file_of_keras_2(x: Any, tmp_path: Path
     model = keras.models.load_model(path, compile=False, custom_objects={"GRU": GRU})
     wanted = writer.gru(x, *values(own))[:, -1]
     np.testing.assert_allclose(predicted(model, x), wanted, atol=TOLERANCE)
+
+
+def test_a_plain_rnn_of_custom_objects_has_the_hard_sigmoid_of_keras_2(
+    x: Any, tmp_path: Path
+) -> None:
+    """Nothing scales the weights here, as `load_h5` does."""
+    own = arrays("r", UNITS, FEATURES, 1, [UNITS])
+    options = {"units": UNITS, "activation": "hard_sigmoid", "implementation": 0}
+    inputs = layer("InputLayer", "in", (None, None, FEATURES))
+    config = {"name": "s", "layers": [inputs, layer("SimpleRNN", "r", **options)]}
+    path = writer.write(tmp_path / "a.h5", "2.0.6", config, {"in": [], "r": own})
+    objects = {"SimpleRNN": SimpleRNN}
+    loaded = keras.models.load_model(path, compile=False, custom_objects=objects)
+    kernel, recurrent, bias = values(own)
+    wanted = np.zeros((len(x), UNITS))
+    for step in x.swapaxes(0, 1):
+        wanted = writer.hard_sigmoid(step @ kernel + wanted @ recurrent + bias)
+    for model in (loaded, load_h5(path)):
+        np.testing.assert_allclose(predicted(model, x), wanted, atol=TOLERANCE)

@@ -128,8 +128,9 @@ def of_single_layer(layer_class: Any, config: dict[str, Any]) -> dict[str, Any]:
       ValueError: as of `adapted`.
     """
     found = adapted(layer_class, layer_class.__name__, config)
-    if found.get("recurrent_activation") == "hard_sigmoid":
-        found["recurrent_activation"] = keras_2_hard_sigmoid
+    for key in ("activation", "recurrent_activation"):
+        if found.get(key) == "hard_sigmoid":
+            found[key] = keras_2_hard_sigmoid
     if "reset_after" in inspect.signature(layer_class.__init__).parameters:
         found.setdefault("reset_after", False)
     return found

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from tf_lstm_ops.keras.old_files import models
 from tf_lstm_ops.weights.h5_file import NamedArray, array, member
 
 _MOST_BYTES = 1 << 34  # of a part of a file, unpacked
+# What zipfile raises for an archive that is damaged, encrypted or packed in an unknown way.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 class KerasFile(NamedTuple):
@@ -56,7 +59,7 @@ def read(path: Path) -> KerasFile:
                     raise ValueError(f"{name} in {path} is larger than {_MOST_BYTES} bytes")
                 parts[name] = archive.read(name)
         metadata, config = (json.loads(parts[k]) for k in ("metadata.json", "config.json"))
-    except (zipfile.BadZipFile, KeyError, RecursionError, ValueError) as error:
+    except (*_DAMAGED, KeyError, RecursionError, ValueError) as error:
         raise ValueError(f"{path} is no .keras file: {error}") from error
     if not isinstance(metadata, dict) or not isinstance(config, dict):
         raise ValueError(f"{path} is no .keras file: its metadata or configuration is none")
