@@ -1,0 +1,80 @@
+// NodeReader: reads and checks the fields of a node's record.
+#ifndef TF_LSTM_OPS_SESSION_NODE_READER_H_
+#define TF_LSTM_OPS_SESSION_NODE_READER_H_
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "session/error.h"
+#include "session/file_format.h"
+
+namespace tf_lstm_ops::session {
+
+// Each function reads one field. Where the field is wrong, the reader fails:
+// ok() is false from then on, and the first error stays. The value that comes
+// back is then within the bounds. Finish() fails where a field that nobody read
+// is not zero.
+class NodeReader {
+ public:
+  NodeReader(const FileView& file, const NodeRecord& record, uint32_t index,
+             Error* error);
+
+  bool ok() const { return ok_; }
+  bool Finish();
+  // Fails with a text as of printf, after "layer k: ".
+#if defined(__GNUC__)
+  __attribute__((format(printf, 2, 3)))
+#endif
+  void
+  Fail(const char* format, ...);
+
+  // The fields by their names in the format.
+  uint32_t Cell(uint32_t low, uint32_t high);
+  uint32_t Directions(uint32_t low, uint32_t high);
+  uint32_t Merge(uint32_t low, uint32_t high);
+  uint32_t Activation(uint32_t low, uint32_t high);
+  uint32_t RecurrentActivation(uint32_t low, uint32_t high);
+  // The bits of `allowed` may be set.
+  uint32_t Flags(uint32_t allowed);
+  // Sizes of at most kMaxSize.
+  int64_t InputSize(int64_t low = 1, int64_t high = kMaxSize);
+  int64_t Units(int64_t low = 1, int64_t high = kMaxSize);
+  int64_t HiddenSize(int64_t low, int64_t high);
+  // ints[k], which messages call `name`.
+  int64_t Int(int k, const char* name, int64_t low, int64_t high);
+  // numbers[k], a finite float.
+  double Number(int k, const char* name);
+  // The fields of version 1.
+  double Number1();        // `number`, a finite float
+  double Bound1();         // `number`, 0 or a positive finite float
+  double ProjectionBound();  // `proj_clip`, likewise
+  double Epsilon();        // positive, finite, normal
+
+  // An array of float numbers, whose shape is the product of `sizes`. Null
+  // where it is absent, which fails if it is required.
+  const float* Array(int direction, int array, bool is_required,
+                     std::initializer_list<int64_t> sizes);
+
+  uint32_t kind() const { return record_.layer.kind; }
+  // Operands of the node that are present.
+  uint32_t operand_count() const { return record_.operand_count; }
+
+ private:
+  uint64_t InRange(const char* name, uint64_t value, uint64_t low,
+                   uint64_t high);
+  template <class T>
+  T Take(T* field);
+  void NumberFails(const char* name, double value, const char* wanted);
+  void ArrayFails(int direction, int array, uint64_t offset, const char* what);
+  double Bound(const char* name, double value);
+
+  const FileView& file_;
+  NodeRecord record_;  // fields that were read are zero
+  const uint32_t index_;
+  Error* const error_;
+  bool ok_ = true;
+};
+
+}  // namespace tf_lstm_ops::session
+
+#endif  // TF_LSTM_OPS_SESSION_NODE_READER_H_
