@@ -120,7 +120,7 @@ MACOS_INSTALL_NAME = "-Wl,-install_name,@rpath/"
 INFERENCE_LIBRARY = "libtf_lstm_ops_inference.so"
 # The CPU backend, and what it needs of core.
 INFERENCE_SOURCES = CPU_SOURCES + ["cc/core/keras_layer.cc", "cc/core/packed_sequence.cc"]
-SESSION_SOURCES = ["cc/session/*.cc"]
+SESSION_SOURCES = ["cc/session/*.cc", "cc/session/layers/*.cc"]
 SESSION_COPTS = ["-Iinclude"]
 INFERENCE_EXPORTS_LINUX = "build_defs/inference_exports.lds"
 INFERENCE_LINKOPTS_LINUX = [
@@ -155,14 +155,20 @@ ARCHIVE_FUNCTIONS = [
     "tf_lstm_ops_session_close",
     "tf_lstm_ops_session_get_data",
     "tf_lstm_ops_session_get_info",
+    "tf_lstm_ops_session_get_input",
+    "tf_lstm_ops_session_get_output",
+    "tf_lstm_ops_session_get_state",
+    "tf_lstm_ops_session_infer_shapes",
     "tf_lstm_ops_session_open",
     "tf_lstm_ops_session_open_data",
     "tf_lstm_ops_session_run",
+    "tf_lstm_ops_session_run_arrays",
     "tf_lstm_ops_stream_close",
     "tf_lstm_ops_stream_get_state",
     "tf_lstm_ops_stream_open",
     "tf_lstm_ops_stream_reset",
     "tf_lstm_ops_stream_run",
+    "tf_lstm_ops_stream_run_arrays",
     "tf_lstm_ops_stream_set_state",
 ]
 ARCHIVE_LINKOPTS = [

@@ -1,12 +1,17 @@
 /* Inference of recurrent models without TensorFlow: sessions and streams.
  *
- * A session computes a chain of layers, such as LSTM, GRU and Dense, from a
- * file that tf_lstm_ops.inference.Session.save wrote. A stream computes the
- * same chain step by step and keeps the states between calls.
+ * A session computes a graph of layers, such as LSTM, GRU, Conv1D and Dense,
+ * from a file that tf_lstm_ops.inference.Session.save wrote. A stream computes
+ * the same graph step by step and keeps the states between calls.
  *
- * Types. All numbers are float, arrays are contiguous with the last axis
- * fastest. B is the number of rows of a batch, T the number of time steps, I
- * the input size and O the output size of the session.
+ * Types. Numbers are float, indices of an embedding int32_t. Arrays are
+ * contiguous with the last axis fastest. B is the number of rows of a batch, T
+ * the number of time steps, I the input size and O the output size of the
+ * session.
+ *
+ * Calls. A session with one input of type float and one output has calls
+ * with the arguments x and y. The calls of *_run_arrays take all inputs and
+ * outputs of any session.
  *
  * Errors. A function that can fail returns a code, TF_LSTM_OPS_OK on success.
  * If its argument `error` is not null, a failure sets it. A failed call writes
@@ -67,7 +72,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. */
-#define TF_LSTM_OPS_API_VERSION 1
+#define TF_LSTM_OPS_API_VERSION 2
 
 /* Codes; their values are those of TensorFlow's TF_Code. */
 enum {
@@ -98,12 +103,35 @@ typedef struct tf_lstm_ops_session_options {
 typedef struct tf_lstm_ops_session_info {
   uint32_t struct_size;
   int32_t threads;
-  int64_t input_size;       /* I */
-  int64_t output_size;      /* O */
+  int64_t input_size;       /* I, of input 0: elements of a step */
+  int64_t output_size;      /* O, of output 0; 0 if it depends on the call */
   int64_t state_size;       /* floats of the states of one row */
-  int32_t returns_sequence; /* 1: an output for each step; 0: the last one */
-  int32_t can_stream;       /* 0: a layer reads the sequence backwards */
+  int32_t returns_sequence; /* 1: output 0 has an axis of time */
+  int32_t can_stream;       /* 0: a layer needs more than the steps so far */
+  /* Since version 2. */
+  int32_t input_count;
+  int32_t output_count;
+  int32_t state_count;    /* arrays of the states */
+  int32_t blocking_layer; /* the first layer that cannot stream, else -1 */
 } tf_lstm_ops_session_info;
+
+/* The types of arrays. */
+enum { TF_LSTM_OPS_FLOAT32 = 0, TF_LSTM_OPS_INT32 = 1 };
+
+#define TF_LSTM_OPS_MAX_RANK 6
+
+/* An input or output of a call, or what a session needs. Since version 2. */
+typedef struct tf_lstm_ops_array {
+  uint32_t struct_size;
+  int32_t type; /* TF_LSTM_OPS_FLOAT32 or TF_LSTM_OPS_INT32 */
+  int32_t rank; /* the number of axes */
+  int32_t reserved;
+  int64_t shape[TF_LSTM_OPS_MAX_RANK]; /* -1: any size */
+  void* data;                          /* an input is not written to */
+  /* Of an input of a session's call: [B, T], not 0 where a step is valid. Null:
+   * all steps are. */
+  const uint8_t* mask;
+} tf_lstm_ops_array;
 
 /* Returns TF_LSTM_OPS_API_VERSION of the library. */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_api_version(void);
@@ -165,9 +193,52 @@ tf_lstm_ops_session_run(const tf_lstm_ops_session* session, int64_t batch,
                         int64_t time, const float* x, const uint8_t* mask,
                         float* y, int64_t y_count, tf_lstm_ops_error* error);
 
+/* Describes input `index`: its type, rank and shape, without data. `name` may
+ * be null; `*name` lives as long as the session. Since version 2, as all
+ * functions of tf_lstm_ops_array.
+ *
+ * Error: INVALID_ARGUMENT.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_input(
+    const tf_lstm_ops_session* session, int32_t index, tf_lstm_ops_array* input,
+    const char** name, tf_lstm_ops_error* error);
+
+/* Describes output `index`, likewise. */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_output(
+    const tf_lstm_ops_session* session, int32_t index,
+    tf_lstm_ops_array* output, const char** name, tf_lstm_ops_error* error);
+
+/* Describes state `index` of a stream of one row: [1, ...]. */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_get_state(
+    const tf_lstm_ops_session* session, int32_t index, tf_lstm_ops_array* state,
+    tf_lstm_ops_error* error);
+
+/* Sets type, rank and shape of all outputs of a call with inputs of these
+ * shapes. It reads no data.
+ *
+ * Error: INVALID_ARGUMENT, where the text names the layer that the shapes do
+ * not fit.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_infer_shapes(
+    const tf_lstm_ops_session* session, const tf_lstm_ops_array* inputs,
+    int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
+    tf_lstm_ops_error* error);
+
+/* Computes all outputs from all inputs, as tf_lstm_ops_session_run. The shapes
+ * of the outputs are those of tf_lstm_ops_session_infer_shapes.
+ *
+ * Errors: INVALID_ARGUMENT, also where an index of an embedding is out of
+ * range; RESOURCE_EXHAUSTED.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_run_arrays(
+    const tf_lstm_ops_session* session, const tf_lstm_ops_array* inputs,
+    int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
+    tf_lstm_ops_error* error);
+
 /* Opens a stream of B rows, whose states are zero.
  *
- * Errors: INVALID_ARGUMENT, also where a layer reads the sequence backwards;
+ * Errors: INVALID_ARGUMENT, also where a layer needs more than the steps so
+ * far, for instance because it reads the sequence backwards;
  * RESOURCE_EXHAUSTED.
  */
 TF_LSTM_OPS_API int32_t
@@ -191,6 +262,18 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_run(tf_lstm_ops_stream* stream,
                                                int64_t y_count,
                                                tf_lstm_ops_error* error);
 
+/* Computes the next steps of all inputs, [B, steps, ...], which have no masks.
+ * Outputs have the shape [B, steps, ...], or [B, ...] behind a layer that
+ * returns its last step.
+ *
+ * Errors: those of tf_lstm_ops_stream_run; INVALID_ARGUMENT also where an index
+ * of an embedding is out of range. No state changes then.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_run_arrays(
+    tf_lstm_ops_stream* stream, const tf_lstm_ops_array* inputs,
+    int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
+    tf_lstm_ops_error* error);
+
 /* Sets the states of `count` rows to zero. rows: their numbers, from 0 to B-1.
  * With null `rows` and count 0, all rows.
  */
@@ -200,8 +283,9 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_reset(tf_lstm_ops_stream* stream,
                                                  tf_lstm_ops_error* error);
 
 /* Copies the states to or from `state`, of count = B * state_size elements. The
- * order: for each recurrent layer h [B, P], then of an LSTM the cell state
- * [B, H].
+ * order is that of the layers: of a recurrent layer h [B, P], then of an LSTM
+ * the cell state [B, H]; of a causal convolution the last steps of its input
+ * [B, (k - 1) dilation, C].
  */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_get_state(tf_lstm_ops_stream* stream,
                                                      float* state,

@@ -11,7 +11,20 @@
 
 namespace tf_lstm_ops::session {
 
-struct FileHeader {
+constexpr int kArrays = 10;
+constexpr int kMaxDirections = 2;
+// With it no product of two sizes overflows.
+constexpr int64_t kMaxSize = int64_t{1} << 24;
+constexpr uint64_t kAlignment = 64;
+// Axes behind the batch.
+constexpr int kMaxDims = 5;
+constexpr int kMaxOperands = 64;
+constexpr int kMaxBatchAxes = 4;
+constexpr uint32_t kAbsent = ~uint32_t{0};
+constexpr int kInts = 8;
+constexpr int kNumbers = 4;
+
+struct HeaderV1 {
   uint8_t magic[8];
   uint32_t version;
   uint32_t layer_count;
@@ -19,14 +32,42 @@ struct FileHeader {
   uint64_t input_size;
   uint8_t reserved[32];
 };
-static_assert(sizeof(FileHeader) == 64);
-static_assert(offsetof(FileHeader, version) == 8);
-static_assert(offsetof(FileHeader, file_size) == 16);
-static_assert(offsetof(FileHeader, reserved) == 32);
+static_assert(sizeof(HeaderV1) == 64);
+static_assert(offsetof(HeaderV1, reserved) == 32);
 
-constexpr int kArrays = 10;
-constexpr int kMaxDirections = 2;
+struct HeaderV2 {
+  uint8_t magic[8];
+  uint32_t version;
+  uint32_t layer_count;
+  uint64_t file_size;
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t operand_count;
+  uint32_t input_structure;
+  uint32_t output_structure;
+  uint8_t reserved[20];
+};
+static_assert(sizeof(HeaderV2) == 64);
+static_assert(offsetof(HeaderV2, reserved) == 44);
 
+struct InputRecord {
+  uint32_t type;
+  uint32_t rank;
+  int64_t dims[kMaxDims];
+  uint8_t reserved[16];
+  char name[64];
+};
+static_assert(sizeof(InputRecord) == 128);
+static_assert(offsetof(InputRecord, name) == 64);
+
+struct OutputRecord {
+  uint32_t value;
+  uint8_t reserved[60];
+  char name[64];
+};
+static_assert(sizeof(OutputRecord) == 128);
+
+// The record of version 1, the first part of a node's record.
 struct LayerRecord {
   uint32_t kind;
   uint32_t cell;
@@ -53,42 +94,21 @@ static_assert(offsetof(LayerRecord, arrays) == 72);
 static_assert(offsetof(LayerRecord, proj_clip) == 232);
 static_assert(offsetof(LayerRecord, reserved_bytes) == 240);
 
-enum Kind : uint32_t {
-  kRecurrent = 1,
-  kDense = 2,
-  kActivation = 3,
-  kMasking = 4,
+struct NodeRecord {
+  LayerRecord layer;
+  uint32_t first_operand;
+  uint32_t operand_count;
+  uint32_t batch_axes;
+  uint32_t reserved;
+  int64_t ints[kInts];
+  double numbers[kNumbers];
+  uint8_t reserved_bytes[16];
 };
-enum Cell : uint32_t {
-  kNoCell = 0,
-  kLstmCell = 1,
-  kResetAfterGruCell = 2,
-  kResetBeforeGruCell = 3,
-  kLayerNormLstmCell = 4,
-  kLayerNormGruCell = 5,
-  kSimpleRnnCell = 6,
-};
-enum Directions : uint32_t { kForwards = 1, kBackwards = 2, kBoth = 3 };
-enum Merge : uint32_t {
-  kNoMerge = 0,
-  kConcatenate = 1,
-  kSum = 2,
-  kProduct = 3,
-  kAverage = 4,
-};
-enum Flags : uint32_t {
-  kReturnsSequence = 1,
-  kZeroOutputForMask = 2,
-  kCarriesNormalizedState = 4,
-  kInOrderOfComputation = 8,
-};
-// The functions; those below kFunctions are the values of core's Activation.
-constexpr uint32_t kReluFunction = 1;
-constexpr uint32_t kTanhFunction = 2;
-constexpr uint32_t kSigmoidFunction = 3;
-constexpr uint32_t kFunctions = 11;
-constexpr uint32_t kSoftmax = 16;
+static_assert(sizeof(NodeRecord) == 384);
+static_assert(offsetof(NodeRecord, ints) == 272);
+static_assert(offsetof(NodeRecord, numbers) == 336);
 
+// The index of an array in a record.
 enum Array {
   kKernel,
   kRecurrentKernel,
@@ -102,43 +122,41 @@ enum Array {
   kStateBeta,
 };
 
-// A checked layer.
-struct Layer {
-  Kind kind;
-  Cell cell;
-  Directions directions;
-  Merge merge;
-  uint32_t activation;
-  uint32_t recurrent_activation;
-  uint32_t flags;
-  int64_t input_size;
-  int64_t units;
-  int64_t hidden_size;
-  double number;
-  double epsilon;
-  double proj_clip;
-  // Null: absent. Arrays lie in the file.
-  const float* arrays[kMaxDirections][kArrays];
-
-  bool Has(Flags flag) const { return (flags & flag) != 0; }
-  bool is_lstm() const {
-    return cell == kLstmCell || cell == kLayerNormLstmCell;
-  }
-  int direction_count() const { return directions == kBoth ? 2 : 1; }
-  // Features of the output.
-  int64_t output_size() const {
-    return merge == kConcatenate ? 2 * hidden_size : hidden_size;
-  }
-  // Whether the layer turns a sequence into its last step.
-  bool takes_last_step() const {
-    return kind == kRecurrent && !Has(kReturnsSequence);
-  }
+// Bits of LayerRecord::flags.
+enum Flags : uint32_t {
+  kReturnsSequence = 1,
+  kZeroOutputForMask = 2,
+  kCarriesNormalizedState = 4,
+  kInOrderOfComputation = 8,
+  kReturnsState = 16,
+  kReturnsMask = 32,
 };
 
-// Sets `layers` from the `size` bytes of a file, aligned to 64 bytes. Errors:
-// DATA_LOSS, UNIMPLEMENTED. Throws std::bad_alloc.
-bool ReadFile(const void* data, uint64_t size, std::vector<Layer>* layers,
-              Error* error);
+// The tables of a file of either version. A file of version 1 has the graph of
+// its chain.
+struct FileTables {
+  std::vector<InputRecord> inputs;
+  std::vector<OutputRecord> outputs;
+  std::vector<uint32_t> operands;
+  std::vector<NodeRecord> nodes;
+};
+
+// Where arrays may lie in a file.
+struct FileView {
+  const void* data;
+  uint64_t size;
+  uint64_t first;  // offset behind the tables
+  // Bytes that arrays may have still. Arrays may overlap, but a small file must
+  // not need much memory.
+  mutable uint64_t room;
+};
+
+// Reads the tables of the `size` bytes of a file, aligned to 64 bytes. It
+// checks the header, the inputs and outputs, and that operands are values
+// before their node; it does not check the fields of layers. Errors: DATA_LOSS,
+// UNIMPLEMENTED. Throws std::bad_alloc.
+bool ReadTables(const void* data, uint64_t size, FileTables* tables,
+                FileView* view, Error* error);
 
 }  // namespace tf_lstm_ops::session
 

@@ -45,10 +45,10 @@ class NodeReader {
   // numbers[k], a finite float.
   double Number(int k, const char* name);
   // The fields of version 1.
-  double Number1();        // `number`, a finite float
-  double Bound1();         // `number`, 0 or a positive finite float
+  double Number1();          // `number`, a finite float
+  double Bound1();           // `number`, 0 or a positive finite float
   double ProjectionBound();  // `proj_clip`, likewise
-  double Epsilon();        // positive, finite, normal
+  double Epsilon();          // positive, finite, normal
 
   // An array of float numbers, whose shape is the product of `sizes`. Null
   // where it is absent, which fails if it is required.
