@@ -165,7 +165,7 @@ int32_t tf_lstm_ops_session_get_state(const tf_lstm_ops_session* session,
                                       int32_t index, tf_lstm_ops_array* state,
                                       tf_lstm_ops_error* error) {
   return DescribeOne(session, index, state, error, [&](Error* failure) {
-    const std::vector<Shape> shapes = session->session.state_shapes();
+    const std::vector<Shape>& shapes = session->session.state_shapes();
     if (!CheckIndex(index, static_cast<int>(shapes.size()), failure)) {
       return false;
     }

@@ -66,11 +66,11 @@ bool NodeReader::Finish() {
       {"merge", layer.merge},
       {"activation", layer.activation},
       {"recurrent_activation", layer.recurrent_activation},
-      {"flags", layer.flags},
       {"input_size", layer.input_size},
       {"units", layer.units},
       {"hidden_size", layer.hidden_size},
   };
+  Flags(0);
   for (const auto& field : integers) InRange(field.name, field.value, 0, 0);
   if (layer.number != 0) NumberFails("number", layer.number, "0");
   if (layer.epsilon != 0) NumberFails("epsilon", layer.epsilon, "0");

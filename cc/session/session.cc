@@ -71,7 +71,19 @@ bool Session::Open(const char* path, Error* error) {
 bool Session::OpenData(const void* data, uint64_t size, Error* error) {
   data_ = data;
   size_ = size;
-  return ReadGraph(data, size, &graph_, error);
+  if (!ReadGraph(data, size, &graph_, error)) return false;
+  SetStates();
+  return true;
+}
+
+void Session::SetStates() {
+  for (const Node& node : graph_.nodes) {
+    if (node.batch_axes > 1 || node.is_behind_last_step) continue;
+    for (int k = 0; k < node.layer->state_count(); ++k) {
+      state_shapes_.push_back(node.layer->state_shape(k));
+      state_size_ += state_shapes_.back().Count();
+    }
+  }
 }
 
 namespace {
@@ -95,23 +107,6 @@ int64_t Session::output_size() const {
 
 bool Session::returns_sequence() const {
   return graph_.shapes[graph_.outputs[0].value].rank > 2;
-}
-
-std::vector<Shape> Session::state_shapes() const {
-  std::vector<Shape> shapes;
-  for (const Node& node : graph_.nodes) {
-    if (node.batch_axes > 1 || node.is_behind_last_step) continue;
-    for (int k = 0; k < node.layer->state_count(); ++k) {
-      shapes.push_back(node.layer->state_shape(k));
-    }
-  }
-  return shapes;
-}
-
-int64_t Session::state_size() const {
-  int64_t size = 0;
-  for (const Shape& shape : state_shapes()) size += shape.Count();
-  return size;
 }
 
 bool Session::CheckIsSimple(Error* error) const {

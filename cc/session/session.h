@@ -45,8 +45,8 @@ class Session {
   int64_t output_size() const;
   bool returns_sequence() const;
   // The arrays of the states: their shapes without B, and the floats of a row.
-  std::vector<Shape> state_shapes() const;
-  int64_t state_size() const;
+  const std::vector<Shape>& state_shapes() const { return state_shapes_; }
+  int64_t state_size() const { return state_size_; }
   // Whether calls may have one array of type float as input, and one output.
   bool CheckIsSimple(Error* error) const;
   // The shape of input 0 with this batch and time.
@@ -64,6 +64,8 @@ class Session {
   struct Workspace;
   class Lease;
 
+  void SetStates();
+
   void RunNodes(const SessionInputs& inputs, const Tensor* outputs,
                 Workspace* workspace) const;
 
@@ -72,6 +74,8 @@ class Session {
   const void* data_ = nullptr;
   uint64_t size_ = 0;
   Graph graph_;
+  std::vector<Shape> state_shapes_;
+  int64_t state_size_ = 0;
   // A list that only grows. It has no lock, which a forked child would find
   // locked for ever.
   mutable std::atomic<Workspace*> workspaces_{nullptr};
