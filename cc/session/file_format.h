@@ -139,10 +139,12 @@ struct FileTables {
   std::vector<OutputRecord> outputs;
   std::vector<uint32_t> operands;
   std::vector<NodeRecord> nodes;
+  uint32_t input_structure = 0, output_structure = 0;
 };
 
 // Where arrays may lie in a file.
 struct FileView {
+  uint32_t version;
   const void* data;
   uint64_t size;
   uint64_t first;  // offset behind the tables
@@ -152,9 +154,8 @@ struct FileView {
 };
 
 // Reads the tables of the `size` bytes of a file, aligned to 64 bytes. It
-// checks the header, the inputs and outputs, and that operands are values
-// before their node; it does not check the fields of layers. Errors: DATA_LOSS,
-// UNIMPLEMENTED. Throws std::bad_alloc.
+// checks the header and the records of inputs and outputs, but not the nodes.
+// Errors: DATA_LOSS, UNIMPLEMENTED. Throws std::bad_alloc.
 bool ReadTables(const void* data, uint64_t size, FileTables* tables,
                 FileView* view, Error* error);
 

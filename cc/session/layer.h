@@ -26,6 +26,7 @@ struct LayerMemory {
   cpu::CallMemory arrays[3];
   cpu::CallMemory engine;
   PackedSequence valid[2];  // of each direction
+  float* stream = nullptr;  // of StreamLayer::scratch_floats() elements
 
   float* Floats(int array, int64_t count) {
     return static_cast<float*>(arrays[array].Get(count * sizeof(float)));
@@ -57,11 +58,12 @@ class StreamLayer {
  public:
   virtual ~StreamLayer() = default;
 
+  // Plans calls of 1, 2, 4, ... up to block_steps steps, before Place().
+  virtual void Prepare(int64_t, LayerMemory*) {}  // (block_steps, memory)
   // Assigns the arrays; see cpu::Scratch. They begin as zeros.
   virtual void Place(cpu::Scratch<float>* memory) = 0;
-  // Allocates what calls of 1, 2, 4, ... up to block_steps steps need, after
-  // Place().
-  virtual void WarmUp(int64_t block_steps, LayerMemory* memory) = 0;
+  // Elements of LayerMemory::stream that Run() needs.
+  virtual int64_t scratch_floats() const { return 0; }
   // Computes `steps` steps, a power of two: operand 0 is [B, steps, ...]. A
   // layer that returns its last step writes the output after them. It allocates
   // nothing.
@@ -74,6 +76,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
+  virtual int output_count() const { return 1; }
+  virtual Type output_type(int) const { return Type::kFloat; }
   // Sets the shapes of the outputs from those of the operands. A dimension may
   // be kUnknown in operands, and is then so in the outputs that depend on it.
   // Fails with the code that *error has, where a shape does not fit.

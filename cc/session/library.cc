@@ -1,74 +1,33 @@
-// The functions of include/tf_lstm_ops.h.
+// The functions of include/tf_lstm_ops.h, but those of tf_lstm_ops_array.
+
+#include "session/library.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <new>
+#include <vector>
 
 #include "backends/cpu/team/thread_team.h"
-#include "session/computing_mode.h"
-#include "session/error.h"
-#include "session/session.h"
-#include "session/stream.h"
-#include "tf_lstm_ops.h"
 
 using tf_lstm_ops::kMaxThreads;
 using tf_lstm_ops::session::ComputingMode;
 using tf_lstm_ops::session::Error;
 using tf_lstm_ops::session::Fail;
+using tf_lstm_ops::session::IsGiven;
 using tf_lstm_ops::session::Session;
+using tf_lstm_ops::session::SessionInputs;
+using tf_lstm_ops::session::Shape;
 using tf_lstm_ops::session::Stream;
+using tf_lstm_ops::session::Tensor;
+using tf_lstm_ops::session::Try;
+using tf_lstm_ops::session::Type;
 namespace codes = tf_lstm_ops::session;
-
-struct tf_lstm_ops_session {
-  explicit tf_lstm_ops_session(int threads) : session(threads) {}
-  Session session;
-};
-
-struct tf_lstm_ops_stream {
-  tf_lstm_ops_stream(const Session& session, int64_t batch)
-      : stream(session, batch) {}
-  Stream stream;
-};
 
 namespace {
 
-static_assert(sizeof(tf_lstm_ops_error) == 256);
-
 constexpr uint64_t kDataAlignment = 64;
-
-// Copies `from` to the caller's error as far as its size goes.
-int32_t Report(const Error& from, tf_lstm_ops_error* to) {
-  if (!to) return from.code;
-  const uint32_t size = to->struct_size;
-  if (size >= offsetof(tf_lstm_ops_error, text)) to->code = from.code;
-  if (size >= sizeof(*to)) std::memcpy(to->text, from.text, sizeof(to->text));
-  return from.code;
-}
-
-// Runs f(Error*), which returns whether it succeeded. C has no exceptions.
-template <class F>
-int32_t Try(tf_lstm_ops_error* error, const F& f) {
-  Error failure;
-  try {
-    if (f(&failure)) return TF_LSTM_OPS_OK;
-  } catch (const std::bad_alloc&) {
-    Fail(&failure, codes::kResourceExhausted, "not enough memory");
-  } catch (const std::exception& exception) {
-    Fail(&failure, codes::kResourceExhausted, "%s", exception.what());
-  } catch (...) {
-    Fail(&failure, codes::kResourceExhausted, "unknown exception");
-  }
-  return Report(failure, error);
-}
-
-template <class T>
-bool IsGiven(const T* argument, const char* name, Error* error) {
-  return argument || Fail(error, codes::kInvalidArgument, "%s is null", name);
-}
 
 // Sets `threads` from the options, which may be null.
 bool ReadOptions(const tf_lstm_ops_session_options* options, int* threads,
@@ -112,6 +71,43 @@ int32_t OpenSession(const tf_lstm_ops_session_options* options,
     *session = opened.release();
     return true;
   });
+}
+
+// Computes whole sequences of a session with one input and one output.
+bool Run(const Session& session, int64_t batch, int64_t time, const float* x,
+         const uint8_t* mask, float* y, int64_t y_count, Error* error) {
+  if (!session.CheckIsSimple(error)) return false;
+  if (batch < 0 || time < 0) {
+    return Fail(error, codes::kInvalidArgument,
+                "%s is %" PRId64 ", must not be negative",
+                batch < 0 ? "batch" : "time", batch < 0 ? batch : time);
+  }
+  Tensor input, output;
+  input.shape = session.InputShape(batch, time);
+  if (!input.shape.Fits()) {
+    return Fail(error, codes::kInvalidArgument,
+                "batch %" PRId64 " and time %" PRId64
+                " are too large for arrays",
+                batch, time);
+  }
+  // It is not written to.
+  input.data = const_cast<float*>(x);
+  output.data = y;
+  const Type type = Type::kFloat;
+  const SessionInputs inputs = {&input, &type, &mask};
+  if (!session.Infer(inputs, &output.shape, error)) return false;
+  const int64_t wanted = output.shape.Count();
+  if (y_count != wanted) {
+    return Fail(error, codes::kInvalidArgument,
+                "y_count is %" PRId64 ", must be %" PRId64, y_count, wanted);
+  }
+  if (!x && input.shape.Count() > 0) {
+    return Fail(error, codes::kInvalidArgument, "x is null");
+  }
+  if (!y && wanted > 0) {
+    return Fail(error, codes::kInvalidArgument, "y is null");
+  }
+  return session.Run(inputs, &output, error);
 }
 
 }  // namespace
@@ -191,7 +187,12 @@ int32_t tf_lstm_ops_session_get_info(const tf_lstm_ops_session* session,
     all.output_size = from.output_size();
     all.state_size = from.state_size();
     all.returns_sequence = from.returns_sequence() ? 1 : 0;
-    all.can_stream = from.can_stream() ? 1 : 0;
+    const auto& graph = from.graph();
+    all.can_stream = graph.can_stream() ? 1 : 0;
+    all.input_count = graph.input_count();
+    all.output_count = graph.output_count();
+    all.state_count = static_cast<int32_t>(from.state_shapes().size());
+    all.blocking_layer = graph.blocking_node;
     std::memcpy(info, &all, std::min<size_t>(size, sizeof(all)));
     return true;
   });
@@ -218,7 +219,7 @@ int32_t tf_lstm_ops_session_run(const tf_lstm_ops_session* session,
   return Try(error, [&](Error* failure) {
     const ComputingMode mode;
     return IsGiven(session, "session", failure) &&
-           session->session.Run({batch, time, x, mask, y, y_count}, failure);
+           Run(session->session, batch, time, x, mask, y, y_count, failure);
   });
 }
 

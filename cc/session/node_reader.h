@@ -55,9 +55,7 @@ class NodeReader {
   const float* Array(int direction, int array, bool is_required,
                      std::initializer_list<int64_t> sizes);
 
-  uint32_t kind() const { return record_.layer.kind; }
-  // Operands of the node that are present.
-  uint32_t operand_count() const { return record_.operand_count; }
+  uint32_t kind() const { return kind_; }
 
  private:
   uint64_t InRange(const char* name, uint64_t value, uint64_t low,
@@ -70,6 +68,7 @@ class NodeReader {
 
   const FileView& file_;
   NodeRecord record_;  // fields that were read are zero
+  const uint32_t kind_;
   const uint32_t index_;
   Error* const error_;
   bool ok_ = true;

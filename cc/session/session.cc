@@ -2,39 +2,26 @@
 
 #include <algorithm>
 #include <cinttypes>
-
-#include "session/simple_layers.h"
+#include <cstring>
+#include <memory>
 
 namespace tf_lstm_ops::session {
-namespace {
-
-// Addresses have at most 2^56 bytes, so no size of several arrays overflows.
-constexpr int64_t kMaxArraySize = int64_t{1} << 54;
-
-bool Multiply(int64_t a, int64_t b, int64_t* product) {
-  return !__builtin_mul_overflow(a, b, product);
-}
-
-}  // namespace
-
-bool ArraySize(int64_t a, int64_t b, int64_t c, int64_t* product) {
-  // With a zero first, so that it does not matter what the others are.
-  if (a == 0 || b == 0 || c == 0) {
-    *product = 0;
-    return true;
-  }
-  int64_t ab;
-  return Multiply(a, b, &ab) && Multiply(ab, c, product) &&
-         *product <= kMaxArraySize;
-}
 
 // The memory of one call at a time.
 struct Session::Workspace {
+  explicit Workspace(const Graph& graph)
+      : plan(graph),
+        slots(graph.slots),
+        mask_memory(graph.input_count()),
+        masks(graph.input_count()) {}
+
   std::atomic<bool> is_used{true};
   Workspace* next = nullptr;  // in the session's list
-  cpu::CallMemory rows[2];    // outputs of layers
-  cpu::CallMemory mask;
-  RecurrentMemory recurrent;
+  CallPlan plan;
+  std::vector<cpu::CallMemory> slots;
+  std::vector<cpu::CallMemory> mask_memory;  // by input
+  std::vector<const bool*> masks;            // by input
+  LayerMemory layers;
 };
 
 // A call's use of a workspace of the session that no other call uses.
@@ -43,7 +30,7 @@ class Session::Lease {
   explicit Lease(const Session& session) : workspace_(session.workspaces_) {
     while (workspace_ && !Claim()) workspace_ = workspace_->next;
     if (workspace_) return;
-    workspace_ = new Workspace;
+    workspace_ = new Workspace(session.graph_);
     workspace_->next = session.workspaces_;
     while (!session.workspaces_.compare_exchange_weak(workspace_->next,
                                                       workspace_)) {
@@ -84,129 +71,151 @@ bool Session::Open(const char* path, Error* error) {
 bool Session::OpenData(const void* data, uint64_t size, Error* error) {
   data_ = data;
   size_ = size;
-  if (!ReadFile(data, size, &layers_, error)) return false;
-  for (const Layer& layer : layers_) {
-    recurrent_.push_back(layer.kind == kRecurrent
-                             ? std::make_unique<RecurrentLayer>(layer)
-                             : nullptr);
-    products_.push_back(layer.kind == kDense
-                            ? std::make_unique<cpu::FrozenProduct>(
-                                  layer.arrays[0][kKernel],
-                                  layer.arrays[0][kBias], layer.input_size,
-                                  layer.units)
-                            : nullptr);
-  }
+  if (!ReadGraph(data, size, &graph_, error)) return false;
+  SetStates();
   return true;
 }
 
-int64_t Session::state_size() const {
-  int64_t size = 0;
-  for (const Layer& layer : layers_) {
-    if (layer.kind != kRecurrent) continue;
-    const int64_t cell = layer.is_lstm() ? layer.units : 0;
-    size += layer.direction_count() * (layer.hidden_size + cell);
+void Session::SetStates() {
+  for (const Node& node : graph_.nodes) {
+    if (node.batch_axes > 1 || node.is_behind_last_step) continue;
+    for (int k = 0; k < node.layer->state_count(); ++k) {
+      state_shapes_.push_back(node.layer->state_shape(k));
+      state_size_ += state_shapes_.back().Count();
+    }
   }
-  return size;
+}
+
+namespace {
+
+// The product of dimensions from `first` on; 0 if one of them is unknown.
+int64_t KnownCount(const Shape& shape, int first) {
+  for (int k = first; k < shape.rank; ++k) {
+    if (shape.dims[k] == kUnknown) return 0;
+  }
+  return shape.Count(first, shape.rank);
+}
+
+}  // namespace
+
+int64_t Session::input_size() const { return KnownCount(graph_.shapes[0], 2); }
+
+int64_t Session::output_size() const {
+  const Shape& shape = graph_.shapes[graph_.outputs[0].value];
+  return KnownCount(shape, returns_sequence() ? 2 : 1);
 }
 
 bool Session::returns_sequence() const {
-  return std::none_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
-    return layer.takes_last_step();
-  });
+  return graph_.shapes[graph_.outputs[0].value].rank > 2;
 }
 
-size_t Session::forward_layers() const {
-  const auto first =
-      std::find_if(layers_.begin(), layers_.end(), [](const Layer& layer) {
-        return layer.kind == kRecurrent && layer.directions != kForwards;
-      });
-  return first - layers_.begin();
+bool Session::CheckIsSimple(Error* error) const {
+  const bool is_simple = graph_.input_count() == 1 &&
+                         graph_.output_count() == 1 &&
+                         graph_.values[0].type == Type::kFloat &&
+                         graph_.inputs[0].rank > 2 && input_size() > 0;
+  return is_simple ||
+         Fail(error, kInvalidArgument,
+              "the session needs calls with arrays (*_run_arrays): it has %d "
+              "inputs and %d outputs, and input 0 has type %d and %d axes",
+              graph_.input_count(), graph_.output_count(),
+              static_cast<int>(graph_.values[0].type), graph_.shapes[0].rank);
 }
 
-int64_t Session::max_features() const {
-  int64_t most = 0;
-  for (const Layer& layer : layers_) {
-    // Units, as the states and the outputs before a projection have them.
-    most = std::max({most, layer.output_size(), layer.units});
-  }
-  return most;
+Shape Session::InputShape(int64_t batch, int64_t time) const {
+  Shape shape = graph_.shapes[0];
+  shape.dims[0] = batch;
+  shape.dims[1] = time;
+  return shape;
 }
 
-void Session::RunDense(size_t k, const float* x, int64_t rows, float* y) const {
-  products_[k]->Run(x, rows, y, threads_);
-  Activate(layers_[k].activation, y, rows, layers_[k].units, y);
-}
-
-bool Session::CheckCall(const SessionCall& call, Error* error) const {
-  if (call.batch < 0 || call.time < 0) {
-    return Fail(error, kInvalidArgument,
-                "%s is %" PRId64 ", must not be negative",
-                call.batch < 0 ? "batch" : "time",
-                call.batch < 0 ? call.batch : call.time);
+bool Session::Infer(const SessionInputs& inputs, Shape* outputs,
+                    Error* error) const {
+  if (!CheckInputs(graph_, inputs.arrays, inputs.types, false, error)) {
+    return false;
   }
-  const int64_t time = std::max<int64_t>(call.time, 1);
-  int64_t size;
-  // Twice, for two directions.
-  if (!ArraySize(call.batch, time, 2 * std::max(max_features(), input_size()),
-                 &size)) {
-    return Fail(error, kInvalidArgument,
-                "batch %" PRId64 " and time %" PRId64
-                " are too large for arrays",
-                call.batch, call.time);
-  }
-  const int64_t steps = returns_sequence() ? call.time : 1;
-  const int64_t wanted = call.batch * steps * output_size();
-  if (call.y_count != wanted) {
-    return Fail(error, kInvalidArgument,
-                "y_count is %" PRId64 ", must be %" PRId64, call.y_count,
-                wanted);
-  }
-  if (!call.x && call.batch * call.time > 0) {
-    return Fail(error, kInvalidArgument, "x is null");
-  }
-  if (!call.y && wanted > 0) {
-    return Fail(error, kInvalidArgument, "y is null");
-  }
-  return true;
-}
-
-bool Session::Run(const SessionCall& call, Error* error) const {
-  if (!CheckCall(call, error)) return false;
-  if (call.y_count == 0) return true;
   const Lease lease(*this);
-  RunLayers(call, lease.get());
+  CallPlan& plan = lease.get()->plan;
+  if (!plan.Plan(inputs.arrays, error)) return false;
+  for (int k = 0; k < graph_.output_count(); ++k) {
+    outputs[k] = plan.shape(static_cast<int>(graph_.outputs[k].value));
+  }
   return true;
 }
 
-void Session::RunLayers(const SessionCall& call, Workspace* workspace) const {
-  const int64_t all = call.batch * call.time;
-  Sequences in = {call.batch, call.time, call.x, nullptr};
-  auto* mask = static_cast<bool*>(
-      workspace->mask.Get(std::max<int64_t>(all, 1) * sizeof(bool)));
-  if (call.mask) {
-    for (int64_t r = 0; r < all; ++r) mask[r] = call.mask[r] != 0;
-    in.mask = mask;
-  }
-  int64_t rows = all;
-  for (size_t k = 0; k < layers_.size(); ++k) {
-    const Layer& layer = layers_[k];
-    if (layer.takes_last_step()) rows = call.batch;
-    const int64_t size = rows * layer.output_size();
-    const bool is_last = k + 1 == layers_.size();
-    float* y = is_last ? call.y
-                       : static_cast<float*>(workspace->rows[k % 2].Get(
-                             std::max<int64_t>(size, 1) * sizeof(float)));
-    if (layer.kind == kRecurrent) {
-      recurrent_[k]->RunSequences(in, threads_, &workspace->recurrent, y);
-    } else if (layer.kind == kDense) {
-      RunDense(k, in.x, rows, y);
-    } else if (layer.kind == kActivation) {
-      Activate(layer.activation, in.x, rows, layer.units, y);
-    } else {
-      RunMasking(layer, in.x, rows, y, mask);
-      in.mask = mask;
+bool CheckValues(const Graph& graph, const Tensor* inputs, Error* error) {
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const int operand = node.operands[0];
+    if (graph.values[operand].type != Type::kInt) continue;
+    if (!node.layer->CheckValues(inputs[operand], error)) {
+      return FailIn(node, n, error);
     }
-    in.x = y;
+  }
+  return true;
+}
+
+bool Session::Run(const SessionInputs& inputs, const Tensor* outputs,
+                  Error* error) const {
+  if (!CheckInputs(graph_, inputs.arrays, inputs.types, false, error)) {
+    return false;
+  }
+  const Lease lease(*this);
+  CallPlan& plan = lease.get()->plan;
+  if (!plan.Plan(inputs.arrays, error)) return false;
+  bool is_empty = true;
+  for (int k = 0; k < graph_.output_count(); ++k) {
+    const Shape& shape = plan.shape(static_cast<int>(graph_.outputs[k].value));
+    if (!(outputs[k].shape == shape)) {
+      return Fail(error, kInvalidArgument,
+                  "the shape of output %d is not that of the result, which has "
+                  "%d axes and %" PRId64 " elements",
+                  k, shape.rank, shape.Count());
+    }
+    const bool has_elements = shape.Count() > 0;
+    if (has_elements && !outputs[k].data) {
+      return Fail(error, kInvalidArgument, "output %d is null", k);
+    }
+    is_empty = is_empty && !has_elements;
+  }
+  for (int k = 0; k < graph_.input_count(); ++k) {
+    if (inputs.arrays[k].data || inputs.arrays[k].shape.Count() == 0) continue;
+    return Fail(error, kInvalidArgument, "input %d is null", k);
+  }
+  if (!CheckValues(graph_, inputs.arrays, error)) return false;
+  if (!is_empty) RunNodes(inputs, outputs, lease.get());
+  return true;
+}
+
+void Session::RunNodes(const SessionInputs& inputs, const Tensor* outputs,
+                       Workspace* workspace) const {
+  CallPlan& plan = workspace->plan;
+  for (int k = 0; k < graph_.slots; ++k) {
+    const int64_t bytes = std::max<int64_t>(plan.slot_bytes(k), 1);
+    plan.SetSlot(k, workspace->slots[k].Get(bytes));
+  }
+  for (int k = 0; k < graph_.input_count(); ++k) {
+    workspace->masks[k] = nullptr;
+    const uint8_t* from = inputs.masks[k];
+    if (!from) continue;
+    const int64_t count = plan.shape(graph_.mask_of_input(k)).Count();
+    auto* mask = static_cast<bool*>(workspace->mask_memory[k].Get(
+        std::max<int64_t>(count, 1) * sizeof(bool)));
+    for (int64_t r = 0; r < count; ++r) mask[r] = from[r] != 0;
+    workspace->masks[k] = mask;
+  }
+  const CallArrays arrays = {inputs.arrays, workspace->masks.data(), outputs};
+  plan.SetArrays(arrays);
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    plan.Run(n, threads_, &workspace->layers);
+  }
+  for (int k = 0; k < graph_.output_count(); ++k) {
+    const void* from =
+        plan.data(static_cast<int>(graph_.outputs[k].value), arrays);
+    const int64_t bytes = outputs[k].shape.Count() * sizeof(float);
+    if (from != outputs[k].data && bytes > 0) {
+      std::memcpy(outputs[k].data, from, bytes);
+    }
   }
 }
 

@@ -1,33 +1,24 @@
-// Session: a chain of layers with weights that do not change.
+// Session: a graph of layers with weights that do not change.
 #ifndef TF_LSTM_OPS_SESSION_SESSION_H_
 #define TF_LSTM_OPS_SESSION_SESSION_H_
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "backends/cpu/frozen_product.h"
+#include "session/call_plan.h"
 #include "session/error.h"
-#include "session/file_format.h"
+#include "session/graph.h"
 #include "session/mapped_file.h"
-#include "session/recurrent_layer.h"
 
 namespace tf_lstm_ops::session {
 
-// The batch and the time of a call, and its arrays as in the C header.
-struct SessionCall {
-  int64_t batch;
-  int64_t time;
-  const float* x;
-  const uint8_t* mask;
-  float* y;
-  int64_t y_count;
+// The inputs of a call. Masks are not 0 where a step is valid; null: all are.
+struct SessionInputs {
+  const Tensor* arrays;
+  const Type* types;
+  const uint8_t* const* masks;
 };
-
-// Sets `product` to a * b * c of numbers that are not negative. Returns whether
-// an array of so many floats may exist.
-bool ArraySize(int64_t a, int64_t b, int64_t c, int64_t* product);
 
 class Session {
  public:
@@ -46,51 +37,53 @@ class Session {
   const void* data() const { return data_; }
   uint64_t size() const { return size_; }
   int threads() const { return threads_; }
-  int64_t input_size() const { return layers_.front().input_size; }
-  int64_t output_size() const { return layers_.back().output_size(); }
-  // Floats of the states of one row.
-  int64_t state_size() const;
+  const Graph& graph() const { return graph_; }
+
+  // Elements of a step of input 0 or output 0, 0 where that depends on the
+  // call. An output without time has one step.
+  int64_t input_size() const;
+  int64_t output_size() const;
   bool returns_sequence() const;
-  // The number of layers before the first one that reads the sequence
-  // backwards.
-  size_t forward_layers() const;
-  bool can_stream() const { return forward_layers() == layers_.size(); }
-  // The most features of the output of a layer.
-  int64_t max_features() const;
+  // The arrays of the states: their shapes without B, and the floats of a row.
+  const std::vector<Shape>& state_shapes() const { return state_shapes_; }
+  int64_t state_size() const { return state_size_; }
+  // Whether calls may have one array of type float as input, and one output.
+  bool CheckIsSimple(Error* error) const;
+  // The shape of input 0 with this batch and time.
+  Shape InputShape(int64_t batch, int64_t time) const;
 
-  const std::vector<Layer>& layers() const { return layers_; }
-  // Of layer k; null if the layer is not recurrent.
-  const RecurrentLayer* recurrent(size_t k) const {
-    return recurrent_[k].get();
-  }
-  // y = f(x W + b) of dense layer k. x: [rows, I]. y: [rows, units], which must
-  // not overlap x. The bits of a row do not depend on the number of rows.
-  void RunDense(size_t k, const float* x, int64_t rows, float* y) const;
-
-  // Computes whole sequences. Thread-safe. After the first call of a shape and
-  // with the most valid steps, calls allocate nothing. Error: InvalidArgument.
-  // Throws std::bad_alloc.
-  bool Run(const SessionCall& call, Error* error) const;
+  // Sets the shapes of the outputs. Errors: InvalidArgument.
+  bool Infer(const SessionInputs& inputs, Shape* outputs, Error* error) const;
+  // Computes whole sequences. `outputs` have the shapes of Infer().
+  // Thread-safe. After the first call of a shape and with the most valid steps,
+  // calls allocate nothing. Error: InvalidArgument. Throws std::bad_alloc.
+  bool Run(const SessionInputs& inputs, const Tensor* outputs,
+           Error* error) const;
 
  private:
   struct Workspace;
   class Lease;
 
-  bool CheckCall(const SessionCall& call, Error* error) const;
-  void RunLayers(const SessionCall& call, Workspace* workspace) const;
+  void SetStates();
+
+  void RunNodes(const SessionInputs& inputs, const Tensor* outputs,
+                Workspace* workspace) const;
 
   const int threads_;
   MappedFile file_;  // of Open
   const void* data_ = nullptr;
   uint64_t size_ = 0;
-  std::vector<Layer> layers_;
-  // By layer; null for layers of another kind.
-  std::vector<std::unique_ptr<RecurrentLayer>> recurrent_;
-  std::vector<std::unique_ptr<cpu::FrozenProduct>> products_;
+  Graph graph_;
+  std::vector<Shape> state_shapes_;
+  int64_t state_size_ = 0;
   // A list that only grows. It has no lock, which a forked child would find
   // locked for ever.
   mutable std::atomic<Workspace*> workspaces_{nullptr};
 };
+
+// Checks the values of inputs that layers use as indices. Error:
+// InvalidArgument.
+bool CheckValues(const Graph& graph, const Tensor* inputs, Error* error);
 
 }  // namespace tf_lstm_ops::session
 

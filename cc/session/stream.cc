@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
-#include <utility>
-
-#include "session/simple_layers.h"
 
 namespace tf_lstm_ops::session {
 namespace {
@@ -20,20 +17,18 @@ int64_t BlockSteps(int64_t steps, int64_t most) {
   return most;
 }
 
-// The most steps of a block of `row` floats for each step, at most `most`.
-int64_t MaxBlockSteps(int64_t row, int64_t most) {
-  return BlockSteps(std::max<int64_t>(kMaxBlockFloats / row, 1), most);
-}
-
-int64_t MaxFeatures(const Session& session) {
-  return std::max(session.input_size(), session.max_features());
+int LengthOf(int64_t steps) {
+  int length = 0;
+  while (int64_t{1} << length < steps) ++length;
+  return length;
 }
 
 // Copies rows of `size` floats between arrays with different strides.
 void CopyRows(const float* from, int64_t from_stride, int64_t rows,
               int64_t size, float* to, int64_t to_stride) {
   for (int64_t b = 0; b < rows; ++b) {
-    std::copy_n(from + b * from_stride, size, to + b * to_stride);
+    std::memcpy(to + b * to_stride, from + b * from_stride,
+                size * sizeof(float));
   }
 }
 
@@ -61,129 +56,170 @@ class Stream::Claim {
   const bool is_granted_;
 };
 
+// The shapes of the inputs of `steps` steps.
+void Stream::SetInputs(const Graph& graph, int64_t batch, int64_t steps,
+                       std::vector<Tensor>* inputs) {
+  inputs->assign(graph.input_count(), {});
+  for (int k = 0; k < graph.input_count(); ++k) {
+    Shape& shape = (*inputs)[k].shape;
+    shape = graph.shapes[k];
+    shape.dims[0] = batch;
+    shape.dims[1] = steps;
+  }
+}
+
 bool Stream::Check(const Session& session, int64_t batch, Error* error) {
-  if (!session.can_stream()) {
+  const Graph& graph = session.graph();
+  if (graph.blocking_node != kNone) {
+    const int node = graph.blocking_node;
     return Fail(error, kInvalidArgument,
-                "the session cannot stream: a layer reads the sequence "
-                "backwards: layer %zu of the file, counted from 0",
-                session.forward_layers());
+                "the session cannot stream: a layer %s: layer %d of the file, "
+                "counted from 0",
+                graph.nodes[node].layer->needs(), node);
+  }
+  if (graph.blocking_input != kNone) {
+    return Fail(error, kInvalidArgument,
+                "the session cannot stream: input %d has no axis of time, or a "
+                "size behind it is not fixed",
+                graph.blocking_input);
   }
   if (batch < 1) {
     return Fail(error, kInvalidArgument,
                 "batch is %" PRId64 ", must be 1 or more", batch);
   }
-  const int64_t features = std::max(
-      {session.max_features(), session.input_size(), session.state_size()});
+  std::vector<Tensor> inputs;
+  SetInputs(graph, batch, kMaxBlockSteps, &inputs);
   int64_t size;
-  return ArraySize(batch, kMaxBlockSteps, features, &size) ||
-         Fail(error, kInvalidArgument,
+  if (CallPlan(graph).Plan(inputs.data(), error) &&
+      !__builtin_mul_overflow(batch, session.state_size(), &size) &&
+      size <= kMaxArraySize) {
+    return true;
+  }
+  return Fail(error, kInvalidArgument,
               "batch is %" PRId64 ", too large for arrays", batch);
 }
 
 Stream::Stream(const Session& session, int64_t batch)
-    : session_(session),
-      batch_(batch),
-      step_inputs_(batch * session.input_size()),
-      step_outputs_(batch * session.output_size()),
-      block_steps_(
-          MaxBlockSteps(batch * MaxFeatures(session), kMaxBlockSteps)) {
-  for (size_t k = 0; k < session.layers().size(); ++k) {
-    const Layer& layer = session.layers()[k];
-    LayerStates& states = states_.emplace_back();
-    if (layer.kind == kMasking && !valid_) {
-      valid_ = std::make_unique<bool[]>(batch * block_steps_);
-    }
-    if (layer.kind != kRecurrent) continue;
-    states.h_size = layer.hidden_size;
-    states.c_size = layer.is_lstm() ? layer.units : 0;
-    states.frozen = &session.recurrent(k)->frozen();
-    PlanBlocks(&states);
+    : session_(session), graph_(session.graph()), batch_(batch) {
+  Error error;
+  std::vector<Tensor> inputs;
+  SetInputs(graph_, batch, 1, &inputs);
+  CallPlan step(graph_);
+  step.Plan(inputs.data(), &error);  // Check() has done so
+  block_steps_ =
+      BlockSteps(std::max<int64_t>(kMaxBlockFloats / step.most_elements(), 1),
+                 kMaxBlockSteps);
+  for (int64_t steps = 1; steps <= block_steps_; steps *= 2) {
+    SetInputs(graph_, batch, steps, &inputs);
+    plans_.emplace_back(graph_).Plan(inputs.data(), &error);
   }
-  // One block, in which no two arrays begin at the same place of a page: a load
-  // would wait for a store to the same place of another page.
+  for (int k = 0; k < graph_.input_count(); ++k) {
+    inputs_.push_back({step.shape(k).Count(), true});
+  }
+  for (const OutputRecord& output : graph_.outputs) {
+    const auto value = static_cast<int>(output.value);
+    outputs_.push_back(
+        {step.shape(value).Count(), graph_.values[value].is_sequence});
+  }
+  block_inputs_ = inputs;
+  block_outputs_.resize(outputs_.size());
+  slots_.resize(graph_.slots);
+  MakeLayers();
+  Allocate();
+  WarmUp();
+}
+
+void Stream::MakeLayers() {
+  for (const Node& node : graph_.nodes) {
+    auto& layer = layers_.emplace_back();
+    if (node.batch_axes > 1 || node.is_behind_last_step) continue;
+    if (node.layer->streaming() != Streaming::kKeepsState) continue;
+    layer = node.layer->NewStreamLayer(batch_, session_.threads());
+    layer->Prepare(block_steps_, &memory_);
+  }
+}
+
+void Stream::Place(cpu::Scratch<float>* memory) {
+  int64_t scratch = 0;
+  for (const auto& layer : layers_) {
+    if (!layer) continue;
+    layer->Place(memory);
+    scratch = std::max(scratch, layer->scratch_floats());
+  }
+  memory_.stream = memory->Take(scratch);
+  for (int k = 0; k < graph_.slots; ++k) {
+    const int64_t bytes = plans_.back().slot_bytes(k);
+    slots_[k] = memory->Take((bytes + sizeof(float) - 1) / sizeof(float));
+  }
+  if (batch_ == 1) return;
+  for (std::vector<Argument>* arguments : {&inputs_, &outputs_}) {
+    for (Argument& argument : *arguments) {
+      argument.block = memory->Take(block_steps_ * argument.step_elements);
+    }
+  }
+}
+
+// One block, in which no two arrays begin at the same place of a page: a load
+// would wait for a store to the same place of another page.
+void Stream::Allocate() {
   cpu::Scratch<float> size(nullptr);
   Place(&size);
-  arrays_ = std::make_unique<AlignedBuffer>(size.used() * sizeof(float));
+  arrays_ = std::make_unique<AlignedBuffer>(std::max<int64_t>(size.used(), 1) *
+                                            sizeof(float));
   auto* data = static_cast<float*>(arrays_->data());
   std::fill_n(data, size.used(), 0.0F);
   cpu::Scratch<float> scratch(data);
   Place(&scratch);
-  for (size_t k = 0; k < states_.size(); ++k) {
-    const LayerStates& states = states_[k];
-    RowSteps& row = states_[k].row;
-    row.x_stride = session.layers()[k].input_size;
-    row.y_stride = states.h_size;
-    row.h = states.now.h;
-    row.c = states.now.c;
-    row.scratch = scratch_;
-  }
-  WarmUp();
-}
-
-void Stream::Place(cpu::Scratch<float>* memory) {
-  const int64_t rows = batch_ * block_steps_;
-  int64_t row_scratch = 0;
-  for (size_t k = 0; k < states_.size(); ++k) {
-    LayerStates& states = states_[k];
-    if (states.h_size == 0) continue;
-    const int64_t least = states.by_row() ? states.frozen->row_floats() : 0;
-    for (StreamStates* s : {&states.now, &states.next}) {
-      s->h = memory->Take(std::max(least, batch_ * states.h_size));
-      if (states.c_size == 0) continue;
-      s->c = memory->Take(std::max(least, batch_ * states.c_size));
-    }
-    if (states.by_row()) {
-      row_scratch = std::max(row_scratch, states.frozen->row_scratch());
-    }
-    if (session_.layers()[k].takes_last_step()) {
-      sequence_ = memory->Take(rows * states.h_size);
-    }
-  }
-  scratch_ = memory->Take(row_scratch);
-  for (float*& buffer : rows_) {
-    buffer = memory->Take(rows * session_.max_features());
-  }
-  if (batch_ == 1) return;
-  x_block_ = memory->Take(rows * session_.input_size());
-  y_block_ = memory->Take(rows * session_.output_size());
-}
-
-// Plans blocks of each length.
-void Stream::PlanBlocks(LayerStates* states) {
-  for (int k = 0; int64_t{1} << k <= block_steps_; ++k) {
-    states->plans[k] = states->frozen->PlanSteps(batch_, int64_t{1} << k,
-                                                 session_.threads(), &memory_);
+  for (CallPlan& plan : plans_) {
+    for (int k = 0; k < graph_.slots; ++k) plan.SetSlot(k, slots_[k]);
   }
 }
 
+// Computes a block of each length. It reads the weights of all layers, so that
+// their pages are in memory.
 void Stream::WarmUp() {
-  const int64_t size = batch_ * block_steps_ * MaxFeatures(session_);
-  const AlignedBuffer inputs(size * sizeof(float));
-  const AlignedBuffer outputs(size * sizeof(float));
-  auto* x = static_cast<float*>(inputs.data());
-  auto* y = static_cast<float*>(outputs.data());
-  std::fill_n(x, size, 0.0F);
-  for (size_t k = 0; k < states_.size(); ++k) {
-    if (states_[k].h_size == 0 || states_[k].by_row()) continue;
-    for (int64_t steps = 1; steps <= block_steps_; steps *= 2) {
-      RunValid(k, steps, steps, x, y);
-    }
+  std::vector<std::unique_ptr<AlignedBuffer>> memory;
+  const auto zeros = [&](int64_t elements) {
+    const size_t bytes = std::max<int64_t>(elements, 1) * sizeof(float);
+    memory.push_back(std::make_unique<AlignedBuffer>(bytes));
+    std::memset(memory.back()->data(), 0, bytes);
+    return memory.back()->data();
+  };
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    block_inputs_[k].data = zeros(block_steps_ * inputs_[k].step_elements);
   }
-  // Reads the weights of all layers, so that their pages are in memory.
-  RunBlock(1, x, true, y);
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    block_outputs_[k].data = zeros(block_steps_ * outputs_[k].step_elements);
+  }
+  const CallArrays arrays = {block_inputs_.data(), nullptr,
+                             block_outputs_.data()};
+  for (int64_t steps = block_steps_; steps >= 1; steps /= 2) {
+    RunBlock(steps, true, arrays);
+  }
   ClearStates();
 }
 
-void Stream::ClearStates() {
-  for (const LayerStates& states : states_) {
-    if (states.h_size == 0) continue;
-    std::fill_n(states.now.h, batch_ * states.h_size, 0.0F);
-    std::fill_n(states.now.c, batch_ * states.c_size, 0.0F);
+// Calls f(data, elements of a row) for each state.
+template <class F>
+void Stream::ForEachState(const F& f) const {
+  for (size_t n = 0; n < layers_.size(); ++n) {
+    if (!layers_[n]) continue;
+    const Layer& layer = *graph_.nodes[n].layer;
+    for (int k = 0; k < layer.state_count(); ++k) {
+      f(layers_[n]->state(k), layer.state_shape(k).Count());
+    }
   }
+}
+
+void Stream::ClearStates() {
+  ForEachState([this](float* state, int64_t size) {
+    std::fill_n(state, batch_ * size, 0.0F);
+  });
 }
 
 bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
                       const float* y, int64_t y_count, Error* error) const {
+  if (!session_.CheckIsSimple(error)) return false;
   if (steps < 1) {
     return Fail(error, kInvalidArgument,
                 "steps is %" PRId64 ", must be 1 or more", steps);
@@ -191,10 +227,11 @@ bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
   if (!x || !y) {
     return Fail(error, kInvalidArgument, "%s is null", x ? "y" : "x");
   }
-  const int64_t out_steps = session_.returns_sequence() ? steps : 1;
+  const int64_t out_steps = outputs_[0].is_sequence ? steps : 1;
   int64_t wanted_x, wanted_y;
-  if (!ArraySize(batch_, steps, session_.input_size(), &wanted_x) ||
-      !ArraySize(batch_, out_steps, session_.output_size(), &wanted_y)) {
+  if (__builtin_mul_overflow(steps, inputs_[0].step_elements, &wanted_x) ||
+      __builtin_mul_overflow(out_steps, outputs_[0].step_elements, &wanted_y) ||
+      std::max(wanted_x, wanted_y) > kMaxArraySize) {
     return Fail(error, kInvalidArgument,
                 "steps is %" PRId64 ", too large for an array", steps);
   }
@@ -211,132 +248,128 @@ bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
 
 bool Stream::Run(int64_t steps, const float* x, int64_t x_count, float* y,
                  int64_t y_count, Error* error) {
-  const bool is_step = steps == 1 && x && y && x_count == step_inputs_ &&
-                       y_count == step_outputs_;
-  if (!is_step && !CheckRun(steps, x, x_count, y, y_count, error)) return false;
+  if (!CheckRun(steps, x, x_count, y, y_count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  if (is_step) {
-    RunBlock(1, x, true, y);
-  } else {
-    RunBlocks(steps, x, y);
-  }
+  Tensor input, output;
+  // It is not written to.
+  input.data = const_cast<float*>(x);
+  output.data = y;
+  RunSteps(steps, &input, &output);
   return true;
 }
 
-void Stream::RunBlocks(int64_t steps, const float* x, float* y) {
-  const int64_t inputs = session_.input_size();
-  const int64_t outputs = session_.output_size();
-  const bool is_sequence = session_.returns_sequence();
+bool Stream::CheckArrays(const SessionInputs& inputs, const Tensor* outputs,
+                         Error* error) const {
+  if (!CheckInputs(graph_, inputs.arrays, inputs.types, true, error)) {
+    return false;
+  }
+  const int64_t steps = inputs.arrays[0].shape.dims[1];
+  if (inputs.arrays[0].shape.dims[0] != batch_ || steps < 1) {
+    return Fail(error, kInvalidArgument,
+                "the inputs have %" PRId64 " rows and %" PRId64
+                " steps, must have %" PRId64 " rows and 1 or more steps",
+                inputs.arrays[0].shape.dims[0], steps, batch_);
+  }
+  for (int k = 0; k < graph_.input_count(); ++k) {
+    if (inputs.masks[k] || !inputs.arrays[k].data) {
+      return Fail(
+          error, kInvalidArgument, "input %d %s", k,
+          inputs.masks[k] ? "has a mask, a stream has none" : "is null");
+    }
+    if (inputs.arrays[k].shape.Fits()) continue;
+    return Fail(error, kInvalidArgument, "input %d is too large", k);
+  }
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const auto value = static_cast<int>(graph_.outputs[k].value);
+    Shape wanted = plans_[0].shape(value);
+    if (outputs_[k].is_sequence) wanted.dims[1] = steps;
+    if (outputs[k].shape == wanted && outputs[k].data && wanted.Fits()) {
+      continue;
+    }
+    return Fail(error, kInvalidArgument,
+                "output %zu is null, or its shape is not that of the result",
+                k);
+  }
+  return CheckValues(graph_, inputs.arrays, error);
+}
+
+bool Stream::RunArrays(const SessionInputs& inputs, const Tensor* outputs,
+                       Error* error) {
+  if (!CheckArrays(inputs, outputs, error)) return false;
+  const Claim claim(this, error);
+  if (!claim) return false;
+  RunSteps(inputs.arrays[0].shape.dims[1], inputs.arrays, outputs);
+  return true;
+}
+
+void Stream::RunSteps(int64_t steps, const Tensor* inputs,
+                      const Tensor* outputs) {
+  const bool is_whole = steps <= block_steps_ && (steps & (steps - 1)) == 0;
+  if (is_whole) return RunBlock(steps, true, {inputs, nullptr, outputs});
+  const CallArrays arrays = {block_inputs_.data(), nullptr,
+                             block_outputs_.data()};
   for (int64_t first = 0; first < steps;) {
     const int64_t block = BlockSteps(steps - first, block_steps_);
-    const bool is_last = first + block == steps;
-    const bool is_whole = batch_ == 1 || block == steps;
-    const float* from = x + first * inputs;
-    float* to = is_sequence ? y + first * outputs : y;
-    if (!is_whole) {
-      CopyRows(from, steps * inputs, batch_, block * inputs, x_block_,
-               block * inputs);
-    }
-    const bool writes_y = is_whole || !is_sequence;
-    RunBlock(block, is_whole ? from : x_block_, is_last,
-             writes_y ? to : y_block_);
-    if (!writes_y) {
-      CopyRows(y_block_, block * outputs, batch_, block * outputs, to,
-               steps * outputs);
-    }
+    CopyToBlocks(first, block, steps, inputs, outputs);
+    RunBlock(block, first + block == steps, arrays);
+    CopyFromBlocks(first, block, steps, outputs);
     first += block;
   }
 }
 
-// Computes one block through all layers. Without a sequence the layers behind
-// the last step are computed in the last block only.
-void Stream::RunBlock(int64_t steps, const float* x, bool is_last, float* y) {
-  const std::vector<Layer>& layers = session_.layers();
-  const bool* valid = nullptr;
-  int64_t rows = batch_ * steps;
-  for (size_t k = 0; k < layers.size(); ++k) {
-    const Layer& layer = layers[k];
-    float* to = k + 1 == layers.size() ? y : rows_[k % 2];
-    if (layer.takes_last_step()) {
-      RunRecurrent(k, steps, x, valid, sequence_);
-      if (!is_last) return;
-      const int64_t width = layer.hidden_size;
-      CopyRows(sequence_ + (steps - 1) * width, steps * width, batch_, width,
-               to, width);
-      rows = batch_;
-    } else if (layer.kind == kRecurrent) {
-      RunRecurrent(k, steps, x, valid, to);
-    } else if (layer.kind == kDense) {
-      session_.RunDense(k, x, rows, to);
-    } else if (layer.kind == kActivation) {
-      Activate(layer.activation, x, rows, layer.units, to);
+// Sets the arrays of a block. Those of one row lie in the caller's.
+void Stream::CopyToBlocks(int64_t first, int64_t block, int64_t steps,
+                          const Tensor* inputs, const Tensor* outputs) {
+  for (size_t k = 0; k < inputs_.size(); ++k) {
+    const int64_t row = inputs_[k].step_elements / batch_;
+    float* from = inputs[k].floats() + first * row;
+    block_inputs_[k].data = batch_ == 1 ? from : inputs_[k].block;
+    if (batch_ == 1) continue;
+    CopyRows(from, steps * row, batch_, block * row, inputs_[k].block,
+             block * row);
+  }
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const int64_t row = outputs_[k].step_elements / batch_;
+    float* to = outputs[k].floats();
+    if (outputs_[k].is_sequence) {
+      to = batch_ == 1 ? to + first * row : outputs_[k].block;
+    }
+    block_outputs_[k].data = to;
+  }
+}
+
+void Stream::CopyFromBlocks(int64_t first, int64_t block, int64_t steps,
+                            const Tensor* outputs) {
+  for (size_t k = 0; k < outputs_.size() && batch_ > 1; ++k) {
+    if (!outputs_[k].is_sequence) continue;
+    const int64_t row = outputs_[k].step_elements / batch_;
+    CopyRows(outputs_[k].block, block * row, batch_, block * row,
+             outputs[k].floats() + first * row, steps * row);
+  }
+}
+
+// Computes one block through all layers. What lies behind a last step is
+// computed in the last block only.
+void Stream::RunBlock(int64_t steps, bool is_last, const CallArrays& arrays) {
+  CallPlan& plan = plans_[LengthOf(steps)];
+  plan.SetArrays(arrays);
+  for (size_t n = 0; n < layers_.size(); ++n) {
+    if (graph_.nodes[n].is_behind_last_step && !is_last) continue;
+    const LayerCall call = plan.CallOf(n, session_.threads(), &memory_);
+    if (layers_[n]) {
+      layers_[n]->Run(steps, call);
     } else {
-      RunMasking(layer, x, rows, to, valid_.get());
-      valid = valid_.get();
+      graph_.nodes[n].layer->Run(call);
     }
-    x = to;
   }
-}
-
-void Stream::RunRecurrent(size_t layer, int64_t steps, const float* x,
-                          const bool* valid, float* y) {
-  const bool all_valid =
-      !valid || std::memchr(valid, 0, batch_ * steps * sizeof(bool)) == nullptr;
-  if (all_valid) {
-    RunValid(layer, steps, steps, x, y);
-  } else {
-    RunMasked(layer, steps, x, valid, y);
-  }
-}
-
-// Computes the first `steps` of `time` steps.
-void Stream::RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
-                      float* y) {
-  LayerStates& states = states_[layer];
-  if (states.by_row()) {
-    states.row.steps = steps;
-    states.row.x = x;
-    states.row.y = y;
-    states.frozen->RunRow(states.row);
-    states.row.reverse ^= steps % 2 == 1;
-    return;
-  }
-  int length = 0;
-  while (int64_t{1} << length < steps) ++length;
-  session_.recurrent(layer)->RunSteps({batch_, time, steps, x, y}, states.now,
-                                      states.next, states.plans[length],
-                                      &memory_);
-  std::swap(states.now, states.next);
-}
-
-// Computes steps of which some are masked, one by one. A masked step computes
-// with x = 0; its states are those before.
-void Stream::RunMasked(size_t layer, int64_t steps, const float* x,
-                       const bool* valid, float* y) {
-  const Layer& description = session_.layers()[layer];
-  const LayerStates& states = states_[layer];
-  const int64_t hidden = states.h_size, cell = states.c_size;
-  const bool zero_output = description.Has(kZeroOutputForMask);
-  for (int64_t t = 0; t < steps; ++t) {
-    const bool is_skipped = states.by_row() && !valid[t];
-    if (!is_skipped) {
-      RunValid(layer, steps, 1, x + t * description.input_size, y + t * hidden);
-    }
-    for (int64_t b = 0; b < batch_; ++b) {
-      if (valid[b * steps + t]) continue;
-      float* h = states.now.h + b * hidden;
-      if (!is_skipped) {  // `next` has the states before
-        std::copy_n(states.next.h + b * hidden, hidden, h);
-        std::copy_n(states.next.c + b * cell, cell, states.now.c + b * cell);
-      }
-      float* output = y + (b * steps + t) * hidden;
-      if (zero_output) {
-        std::fill_n(output, hidden, 0.0F);
-      } else {
-        std::copy_n(h, hidden, output);
-      }
-    }
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    if (!outputs_[k].is_sequence && !is_last) continue;
+    const auto value = static_cast<int>(graph_.outputs[k].value);
+    const void* from = plan.data(value, arrays);
+    if (from == arrays.outputs[k].data) continue;
+    std::memcpy(arrays.outputs[k].data, from,
+                plan.shape(value).Count() * sizeof(float));
   }
 }
 
@@ -354,13 +387,11 @@ bool Stream::Reset(const int64_t* rows, int64_t count, Error* error) {
   const Claim claim(this, error);
   if (!claim) return false;
   if (!rows) ClearStates();
-  for (const LayerStates& states : states_) {
-    for (int64_t k = 0; k < count && states.h_size > 0; ++k) {
-      const int64_t h = states.h_size, c = states.c_size;
-      std::fill_n(states.now.h + rows[k] * h, h, 0.0F);
-      std::fill_n(states.now.c + rows[k] * c, c, 0.0F);
+  ForEachState([=](float* state, int64_t size) {
+    for (int64_t k = 0; k < count; ++k) {
+      std::fill_n(state + rows[k] * size, size, 0.0F);
     }
-  }
+  });
   return true;
 }
 
@@ -380,10 +411,9 @@ bool Stream::GetState(float* state, int64_t count, Error* error) {
   if (!CheckState(state, count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  for (const LayerStates& states : states_) {
-    state = std::copy_n(states.now.h, batch_ * states.h_size, state);
-    state = std::copy_n(states.now.c, batch_ * states.c_size, state);
-  }
+  ForEachState([&](const float* from, int64_t size) {
+    state = std::copy_n(from, batch_ * size, state);
+  });
   return true;
 }
 
@@ -391,12 +421,10 @@ bool Stream::SetState(const float* state, int64_t count, Error* error) {
   if (!CheckState(state, count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  for (const LayerStates& states : states_) {
-    const int64_t h = batch_ * states.h_size, c = batch_ * states.c_size;
-    std::copy_n(state, h, states.now.h);
-    std::copy_n(state + h, c, states.now.c);
-    state += h + c;
-  }
+  ForEachState([&](float* to, int64_t size) {
+    std::copy_n(state, batch_ * size, to);
+    state += batch_ * size;
+  });
   return true;
 }
 

@@ -2,7 +2,6 @@
 #ifndef TF_LSTM_OPS_SESSION_STREAM_H_
 #define TF_LSTM_OPS_SESSION_STREAM_H_
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "backends/cpu/memory/aligned_buffer.h"
 #include "backends/cpu/memory/scratch.h"
+#include "session/call_plan.h"
 #include "session/error.h"
 #include "session/session.h"
 
@@ -27,6 +27,8 @@ class Stream {
   // The functions of the C header. Errors: InvalidArgument, FailedPrecondition.
   bool Run(int64_t steps, const float* x, int64_t x_count, float* y,
            int64_t y_count, Error* error);
+  bool RunArrays(const SessionInputs& inputs, const Tensor* outputs,
+                 Error* error);
   bool Reset(const int64_t* rows, int64_t count, Error* error);
   bool GetState(float* state, int64_t count, Error* error);
   bool SetState(const float* state, int64_t count, Error* error);
@@ -38,53 +40,48 @@ class Stream {
 
   // A call's claim to the stream.
   class Claim;
-  // The states of a recurrent layer.
-  struct LayerStates {
-    StreamStates now;
-    StreamStates next;  // written by a step, then exchanged with `now`
-    int64_t h_size;     // P
-    int64_t c_size;     // H of an LSTM, else 0
-    const cpu::FrozenLayer* frozen;
-    // By the binary logarithm of the number of steps.
-    std::array<cpu::ForwardPlan, kBlockLengths> plans;
-    RowSteps row;  // what FrozenLayer::RunRow reads and writes
-
-    // Whether FrozenLayer::RunRow computes the layer.
-    bool by_row() const { return plans[0].way == cpu::ForwardWay::kOneRow; }
+  // An input or output of the session.
+  struct Argument {
+    int64_t step_elements;  // of all rows, or of an output without time
+    bool is_sequence;
+    float* block = nullptr;  // a block of it, if the stream has several rows
   };
 
+  static void SetInputs(const Graph& graph, int64_t batch, int64_t steps,
+                        std::vector<Tensor>* inputs);
+  void MakeLayers();
   // Assigns the arrays; see cpu::Scratch.
   void Place(cpu::Scratch<float>* memory);
-  void PlanBlocks(LayerStates* states);
+  void Allocate();
   void WarmUp();
   bool CheckRun(int64_t steps, const float* x, int64_t x_count, const float* y,
                 int64_t y_count, Error* error) const;
+  bool CheckArrays(const SessionInputs& inputs, const Tensor* outputs,
+                   Error* error) const;
   bool CheckState(const float* state, int64_t count, Error* error) const;
-  void RunBlocks(int64_t steps, const float* x, float* y);
-  void RunBlock(int64_t steps, const float* x, bool is_last, float* y);
-  void RunRecurrent(size_t layer, int64_t steps, const float* x,
-                    const bool* valid, float* y);
-  void RunValid(size_t layer, int64_t time, int64_t steps, const float* x,
-                float* y);
-  void RunMasked(size_t layer, int64_t steps, const float* x, const bool* valid,
-                 float* y);
+  void RunSteps(int64_t steps, const Tensor* inputs, const Tensor* outputs);
+  void CopyToBlocks(int64_t first, int64_t block, int64_t steps,
+                    const Tensor* inputs, const Tensor* outputs);
+  void CopyFromBlocks(int64_t first, int64_t block, int64_t steps,
+                      const Tensor* outputs);
+  void RunBlock(int64_t steps, bool is_last, const CallArrays& arrays);
   void ClearStates();
+  template <class F>
+  void ForEachState(const F& f) const;
 
   const Session& session_;
+  const Graph& graph_;
   const int64_t batch_;
-  const int64_t step_inputs_, step_outputs_;  // elements of a step's arrays
-  const int64_t block_steps_;  // the most steps of a block, a power of two
+  int64_t block_steps_;  // the most steps of a block, a power of two
   std::atomic_flag is_used_ = ATOMIC_FLAG_INIT;
   std::unique_ptr<AlignedBuffer> arrays_;
-  std::vector<LayerStates> states_;  // by layer; empty of other layers
-  // Blocks of the input and of the output, if the stream has several rows.
-  float* x_block_ = nullptr;
-  float* y_block_ = nullptr;
-  float* rows_[2] = {};            // outputs of layers
-  float* sequence_ = nullptr;      // of a layer that takes the last step
-  float* scratch_ = nullptr;       // of RunRow
-  std::unique_ptr<bool[]> valid_;  // of a block, if a layer masks
-  cpu::CallMemory memory_;
+  std::vector<std::unique_ptr<StreamLayer>> layers_;  // by node; may be null
+  std::vector<CallPlan> plans_;  // by the binary logarithm of the steps
+  std::vector<Argument> inputs_, outputs_;
+  std::vector<float*> slots_;
+  // The arguments of a block.
+  std::vector<Tensor> block_inputs_, block_outputs_;
+  LayerMemory memory_;
 };
 
 }  // namespace tf_lstm_ops::session

@@ -61,16 +61,16 @@ def patched(data, offset, layout, value):
 @pytest.mark.parametrize(
     ("field", "value", "code", "text"),
     [
-        ("version", 0, c.DATA_LOSS, "version is 0, must be 1"),
-        ("version", 2, c.UNIMPLEMENTED, "version is 2, this library reads versions up to 1"),
+        ("version", 0, c.DATA_LOSS, "version is 0, must be from 1 to 2"),
+        ("version", 3, c.UNIMPLEMENTED, "version is 3, this library reads versions up to 2"),
         ("layer_count", 0, c.DATA_LOSS, "layer_count is 0, must be from 1 to 1024"),
         ("layer_count", 1025, c.DATA_LOSS, "layer_count is 1025, must be from 1 to 1024"),
         ("layer_count", 1000, c.DATA_LOSS, "must be at least 256064 for 1000 layers"),
-        ("layer_count", 2, c.DATA_LOSS, "is 320, must lie behind the records"),
+        ("layer_count", 2, c.DATA_LOSS, "layer 1: kind is "),
         ("file_size", 64, c.DATA_LOSS, "file_size is 64, the file has"),
         ("input_size", 0, c.DATA_LOSS, "input_size is 0, must be from 1 to 16777216"),
         ("input_size", 2**24 + 1, c.DATA_LOSS, "input_size is 16777217, must be from 1"),
-        ("input_size", 6, c.DATA_LOSS, "layer 0: input_size is 5, must be 6"),
+        ("input_size", 6, c.DATA_LOSS, "layer 0 (recurrent): its input's last axis is 6, must be 5"),
     ],
 )
 def test_header(library, rng, field, value, code, text):
@@ -113,7 +113,7 @@ LARGEST = "must be from 1 to 16777216"
         ("backwards", "flags", 16, "flags is 16, may contain the bits of 11 only"),
         ("layer norm lstm", "flags", 8, "flags is 8, may contain the bits of 7 only"),
         ("dense only", "flags", 1, "flags is 1, may contain the bits of 0 only"),
-        ("lstm", "input_size", 6, "input_size is 6, must be 5"),
+        ("lstm", "input_size", 6, "its input's last axis is 5, must be 6"),
         ("lstm", "units", 0, f"units is 0, {LARGEST}"),
         ("lstm", "units", 2**24 + 1, f"units is 16777217, {LARGEST}"),
         ("lstm", "units", 2**63, f"units is 9223372036854775808, {LARGEST}"),
@@ -210,11 +210,11 @@ def test_order_of_layers(library, rng):
     width = layers.INPUTS
     last = layers.recurrent(rng, f.LSTM, width, width, flags=0)
     for kind, wrong in (
-        (1, layers.recurrent(rng, f.GRU, width, 3)),
-        (4, layers.masking(width)),
+        ("recurrent", layers.recurrent(rng, f.GRU, width, 3)),
+        ("masking", layers.masking(width)),
     ):
         data = f.write([last, layers.dense(rng, width, width), wrong])
-        text = f"layer 2: kind is {kind}, must be 2 or 3 behind a layer that returns the last step"
+        text = f"layer 2 ({kind}): its input has 2 axes, must have 3"
         fails(c.DATA_LOSS, text, c.Session, library, data)
 
 
@@ -386,7 +386,7 @@ def test_info_is_written_as_far_as_its_size_goes(library, session):
     c.call(library, "session_get_info", session.handle, byref(info))
     assert (info.threads, info.input_size, info.state_size) == (1, 5, -7)
     arguments = (session.handle, byref(c.Info(struct_size=0)))
-    text = "info.struct_size is 0, must be 40"
+    text = "info.struct_size is 0, must be 56"
     fails(c.INVALID_ARGUMENT, text, c.call, library, "session_get_info", *arguments)
 
 
@@ -397,5 +397,5 @@ def test_texts_of_codes(library):
 
 
 def test_versions_and_instruction_set(library):
-    assert library.tf_lstm_ops_api_version() == 1
+    assert library.tf_lstm_ops_api_version() == 2
     assert library.tf_lstm_ops_selected_instruction_set()

@@ -225,7 +225,7 @@ def test_files(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"layer 0.*kind.*77"):
         Session.load(path)
-    content[8] = 2
+    content[8] = 3
     path.write_bytes(content)
     with pytest.raises(ValueError, match="version"):
         Session.load(path)

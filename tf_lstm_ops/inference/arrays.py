@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,13 +97,19 @@ def pointer(array: npt.NDArray[Any]) -> int:
     return address
 
 
-def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any] | None) -> Floats:
+def checked_out(
+    out: Any,
+    shape: tuple[int, ...],
+    others: Sequence[npt.NDArray[Any]] = (),
+    name: str = "out",
+) -> Floats:
     """Checks the argument out.
 
     Args:
-      out: the argument; None: a new array.
+      out: the argument.
       shape: of the output.
-      x: the input, whose memory must be another one; None: it may be the same.
+      others: arrays whose memory must be another one.
+      name: how messages call it.
 
     Returns:
       float32, contiguous, aligned, of this shape.
@@ -112,15 +119,13 @@ def checked_out(out: Any, shape: tuple[int, ...], x: npt.NDArray[Any] | None) ->
       ValueError: out has another shape, is not contiguous, is not aligned, cannot be written to
         or overlaps x.
     """
-    if out is None:
-        return np.empty(shape, np.float32)
     if not isinstance(out, np.ndarray) or out.dtype != np.float32 or not out.dtype.isnative:
         got = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
-        raise TypeError(f"out must be a NumPy array of type float32. Received: {got}")
+        raise TypeError(f"{name} must be a NumPy array of type float32. Received: {got}")
     if out.shape != shape:
-        raise ValueError(f"out must have the shape {shape}. Received: {out.shape}")
+        raise ValueError(f"{name} must have the shape {shape}. Received: {out.shape}")
     if not out.flags.carray:
-        raise ValueError("out must be C-contiguous, aligned and writeable")
-    if x is not None and np.may_share_memory(out, x):
-        raise ValueError("out must not share memory with x")
+        raise ValueError(f"{name} must be C-contiguous, aligned and writeable")
+    if any(np.may_share_memory(out, other) for other in others):
+        raise ValueError(f"{name} must not share memory with x or another output")
     return out

@@ -34,6 +34,7 @@ ARRAYS = (
 )
 
 _HEADER = struct.Struct("<8sIIQQ32x")
+_STRUCTURES, _STRUCTURES_AT = struct.Struct("<II"), 36  # of version 2
 _RECORD = struct.Struct("<8I3Q2d20Qd16x")
 assert _HEADER.size == 64 and _RECORD.size == 256
 
@@ -79,15 +80,17 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What a reader of a file needs to know of its states.
+    """What the library does not say of a file.
 
     Attributes:
       layers: the number of layers.
-      state_sizes: for each recurrent layer the size of h and, of an LSTM, that of c.
+      input_structure: what a call takes: 0 one array, 1 a list, 2 a dictionary.
+      output_structure: what a call returns, likewise.
     """
 
     layers: int
-    state_sizes: tuple[int, ...]
+    input_structure: int = 0
+    output_structure: int = 0
 
 
 def aligned(size: int) -> Array:
@@ -154,7 +157,7 @@ def _record(layer: Layer, offsets: Sequence[int]) -> bytes:
 
 
 def summary(content: Array) -> Summary:
-    """Reads which states the layers of a file have.
+    """Reads the header of a file.
 
     Args:
       content: uint8, the bytes of a file that the library has accepted.
@@ -162,11 +165,7 @@ def summary(content: Array) -> Summary:
     Returns:
       The summary.
     """
-    _, _, count, _, _ = _HEADER.unpack_from(content.data)
-    sizes: list[int] = []
-    for index in range(count):
-        fields = _RECORD.unpack_from(content.data, _HEADER.size + index * _RECORD.size)
-        kind, cell, units, hidden = fields[0], fields[1], fields[9], fields[10]
-        if kind == RECURRENT:
-            sizes += [hidden, units] if cell in (LSTM, LAYER_NORM_LSTM) else [hidden]
-    return Summary(count, tuple(sizes))
+    _, version, count, *_ = _HEADER.unpack_from(content.data)
+    if version == 1:
+        return Summary(count)
+    return Summary(count, *_STRUCTURES.unpack_from(content.data, _STRUCTURES_AT))

@@ -6,10 +6,12 @@ import ctypes
 import functools
 import os
 import pathlib
+import struct
 import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-API_VERSION = 1
+API_VERSION = 2
 MAX_THREADS = 256
 
 _FILE = pathlib.Path(__file__).absolute().parent.parent / "_lib" / "libtf_lstm_ops_inference.so"
@@ -59,19 +61,103 @@ class Info(_Struct):
         ("state_size", ctypes.c_int64),
         ("returns_sequence", ctypes.c_int32),
         ("can_stream", ctypes.c_int32),
+        ("input_count", ctypes.c_int32),
+        ("output_count", ctypes.c_int32),
+        ("state_count", ctypes.c_int32),
+        ("blocking_layer", ctypes.c_int32),
     )
 
 
-_POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
+# tf_lstm_ops_array: struct_size, type, rank, reserved, shape, data, mask.
+_ARRAY = struct.Struct("<Iiii6qQQ")
+_MAX_RANK = 6
+FLOAT32, INT32 = 0, 1
+
+
+def packed(kind: int, shape: Sequence[int], data: int = 0, mask: int = 0) -> bytes:
+    """A tf_lstm_ops_array. To make an object of ctypes would take longer.
+
+    Args:
+      kind: FLOAT32 or INT32.
+      shape: of the array, at most 6 axes.
+      data: the address of the array.
+      mask: the address of its mask; 0: none.
+
+    Returns:
+      The bytes of the struct.
+    """
+    rest = (0,) * (_MAX_RANK - len(shape))
+    return _ARRAY.pack(_ARRAY.size, kind, len(shape), 0, *shape, *rest, data, mask)
+
+
+def unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Reads what the library wrote to structs tf_lstm_ops_array.
+
+    Args:
+      content: their bytes.
+
+    Yields:
+      The type and the shape of each.
+    """
+    for _, kind, rank, _, *rest in _ARRAY.iter_unpack(content):
+        yield kind, tuple(rest[:rank])
+
+
+def described(kind: str, handle: ctypes.c_void_p, index: int) -> tuple[int, tuple[int, ...], str]:
+    """An input, output or state of a session.
+
+    Args:
+      kind: "input", "output" or "state".
+      handle: the session.
+      index: its number.
+
+    Returns:
+      The type, the shape with -1 for any size, and the name, which a state does not have.
+    """
+    array = ctypes.create_string_buffer(packed(0, ()), _ARRAY.size)
+    name = ctypes.c_char_p()
+    names = () if kind == "state" else (ctypes.addressof(name),)
+    call(f"session_get_{kind}", handle, index, ctypes.addressof(array), *names)
+    ((number, shape),) = unpacked(array.raw)
+    return number, shape, (name.value or b"").decode("utf-8", "replace")
+
+
+def inferred(handle: ctypes.c_void_p, inputs: Sequence[bytes], count: int) -> list[tuple[int, ...]]:
+    """The shapes of the outputs of a call of a session.
+
+    Args:
+      handle: the session.
+      inputs: structs of all inputs; their addresses are not read.
+      count: the number of outputs.
+
+    Returns:
+      The shapes.
+
+    Raises:
+      ValueError: the inputs do not fit the session.
+    """
+    given = b"".join(inputs)
+    outputs = ctypes.create_string_buffer(packed(0, ()) * count, _ARRAY.size * count)
+    address = ctypes.addressof(outputs)
+    call("session_infer_shapes", handle, given, len(inputs), address, count)
+    return [shape for _, shape in unpacked(outputs.raw)]
+
+
+_POINTER, _INT64, _INT32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
+_ARRAYS = (ctypes.c_char_p, _INT32)  # structs as bytes, and their number
 # The arguments of the functions without the last one, `error`.
 _ARGUMENTS = {
     "session_open": (ctypes.c_char_p, _POINTER, _POINTER),
     "session_open_data": (_POINTER, ctypes.c_uint64, _POINTER, _POINTER),
     "session_get_info": (_POINTER, _POINTER),
     "session_get_data": (_POINTER, _POINTER, _POINTER),
-    "session_run": (_POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER, _INT64),
+    "session_get_input": (_POINTER, _INT32, _POINTER, _POINTER),
+    "session_get_output": (_POINTER, _INT32, _POINTER, _POINTER),
+    "session_get_state": (_POINTER, _INT32, _POINTER),
+    "session_infer_shapes": (_POINTER, *_ARRAYS, _POINTER, _INT32),
+    "session_run_arrays": (_POINTER, *_ARRAYS, *_ARRAYS),
     "stream_open": (_POINTER, _INT64, _POINTER),
-    "stream_run": (_POINTER, _INT64, _POINTER, _INT64, _POINTER, _INT64),
+    "stream_run_arrays": (_POINTER, *_ARRAYS, *_ARRAYS),
     "stream_reset": (_POINTER, _POINTER, _INT64),
     "stream_get_state": (_POINTER, _POINTER, _INT64),
     "stream_set_state": (_POINTER, _POINTER, _INT64),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arrays, file, native
+from tf_lstm_ops.inference import arguments, arrays, file, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.stream import Stream
+
+_Shapes = tuple[arguments.Shape, ...]
+# Combinations of shapes of inputs whose outputs' shapes a session keeps.
+_KEPT_SHAPES = 64
 
 
 class Session:
@@ -59,7 +66,7 @@ class Session:
       threads: the argument.
     """
 
-    _backwards: str | None = None  # the layer that reads backwards; a file has no names
+    _names: Sequence[str] = ()  # of the layers; a file has none
 
     def __init__(self, model: Any, threads: int = 1) -> None:
         threads = _checked_threads(threads)
@@ -70,7 +77,7 @@ class Session:
         content = file.write(layers)
         source = arrays.pointer(content), content.nbytes
         self._open(threads, "session_open_data", *source, keep=content)
-        self._backwards = next((each.name for each in layers if each.is_backwards), None)
+        self._names = [each.name for each in layers]
 
     def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
         """Opens a file by a function of the library and its first arguments."""
@@ -85,8 +92,25 @@ class Session:
         self.threads = info.threads
         summary = file.summary(content)
         self._layer_count = summary.layers
-        sizes = summary.state_sizes if self.can_stream else ()
-        self.state_shapes = [(size,) for size in sizes]
+        inputs = arguments.specs("input", handle, info.input_count)
+        outputs = arguments.specs("output", handle, info.output_count)
+        self._inputs = arguments.Arguments(inputs, summary.input_structure)
+        self._outputs = arguments.Arguments(outputs, summary.output_structure)
+        # Whether there is one input of type float32, the common case of a stream.
+        self._takes_floats = summary.input_structure == 0 and inputs[0].dtype == "float32"
+        states = info.state_count if self.can_stream else 0
+        self.state_shapes = [native.described("state", handle, k)[1][1:] for k in range(states)]
+        self._shapes: dict[_Shapes, list[arguments.Shape]] = {}
+
+    @property
+    def inputs(self) -> tuple[arguments.Spec, ...]:
+        """The name, type and shape of each input; None in a shape: any size."""
+        return self._inputs.specs
+
+    @property
+    def outputs(self) -> tuple[arguments.Spec, ...]:
+        """The name, type and shape of each output; None in a shape: it depends on the call."""
+        return self._outputs.specs
 
     @classmethod
     def load(cls, path: _files.Path, threads: int = 1) -> Session:
@@ -136,43 +160,86 @@ class Session:
         """
         _files.write(_files.checked(path), self._content)
 
-    def __call__(self, x: Any, mask: Any = None, out: Floats | None = None) -> Floats:
+    def __call__(self, x: Any, mask: Any = None, out: Any = None) -> Any:
         """Computes whole sequences from zero states.
 
+        A session of a model with several inputs takes a list or a dictionary of them, as the model
+        does, and so for masks. It returns and takes several outputs likewise.
+
         Args:
-          x: [B, T, I], anything that NumPy converts to an array of real numbers, such as a list or
-            a tensor on the CPU; also an array on the CPU with ``__dlpack__`` only.
+          x: an array of the shape in `inputs`, such as [B, T, I]: anything that NumPy converts to
+            an array of real numbers, such as a list or a tensor on the CPU; also an array on the
+            CPU with ``__dlpack__`` only. The indices of an embedding are integers, also of a type
+            of floats.
           mask: boolean [B, T], False at steps that do not count; None: all count.
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
 
         Returns:
-          [B, T, O] if `returns_sequence`, else [B, O]. With T = 0 and without `returns_sequence`,
-          the output of zero states.
+          [B, T, O] if `returns_sequence`, else [B, O]; or what the layers make of it. With T = 0
+          and without `returns_sequence`, the output of zero states.
 
         Raises:
-          ValueError: a shape is wrong, x is not an array that NumPy can read, or out is not
-            contiguous or shares memory with x.
+          ValueError: a shape is wrong, x is not an array that NumPy can read, an index is out of
+            range, or out is not contiguous or shares memory with x.
           TypeError: x or mask has no real numbers, or out is not float32.
           MemoryError: there is no memory.
         """
-        x = arrays.as_array("x", x)
-        if x.ndim != 3 or x.shape[2] != self.input_size:
-            raise ValueError(
-                f"x must have the shape [batch, steps, {self.input_size}]. Received: {x.shape}"
-            )
-        batch, time = x.shape[:2]
-        x = arrays.as_floats(x)
-        shape = (batch, time) if self.returns_sequence else (batch,)
-        out = arrays.checked_out(out, (*shape, self.output_size), x)
-        valid = None if mask is None else _checked_mask(mask, batch, time)
-        if out.size:
+        given = self._inputs
+        labels, x = given.labels("x"), given.flat("x", x)
+        inputs = [
+            _input(spec, label, value)
+            for spec, label, value in zip(given.specs, labels, x, strict=True)
+        ]
+        shapes = tuple(array.shape for array in inputs)
+        results = self._checked_out(out, self._output_shapes(shapes), inputs)
+        masks = [None] * len(inputs) if mask is None else given.flat("mask", mask)
+        valid = [
+            None if value is None else _checked_mask(label, value, shape[:2])
+            for label, value, shape in zip(given.labels("mask"), masks, shapes, strict=True)
+        ]
+        if any(array.size for array in results):
             native.call(
-                "session_run",
-                *(self._handle, batch, time, arrays.pointer(x)),
-                *(None if valid is None else arrays.pointer(valid), arrays.pointer(out), out.size),
+                "session_run_arrays",
+                *(self._handle, _structs(given.specs, inputs, valid), len(inputs)),
+                *(_structs(self.outputs, results), len(results)),
             )
-        return out
+        return out if out is not None else self._outputs.packed(results)
+
+    def _output_shapes(self, shapes: _Shapes) -> list[arguments.Shape]:
+        """The shapes of the outputs of a call with inputs of these shapes."""
+        found = self._shapes.get(shapes)
+        if found is None:
+            inputs = [
+                arguments.struct(each, shape)
+                for each, shape in zip(self.inputs, shapes, strict=True)
+            ]
+            with self._named_layers():
+                found = native.inferred(self._handle, inputs, len(self.outputs))
+            if len(self._shapes) >= _KEPT_SHAPES:
+                self._shapes.clear()
+            self._shapes[shapes] = found
+        return found
+
+    def _checked_out(
+        self, out: Any, shapes: list[arguments.Shape], inputs: list[file.Array]
+    ) -> list[Floats]:
+        """The arrays of the outputs: those of the argument, or new ones."""
+        if out is None:
+            return [np.empty(shape, np.float32) for shape in shapes]
+        given = self._outputs.flat("out", out)
+        results = []
+        for label, array, shape in zip(self._outputs.labels("out"), given, shapes, strict=True):
+            results.append(arrays.checked_out(array, shape, [*inputs, *results], label))
+        return results
+
+    @contextlib.contextmanager
+    def _named_layers(self) -> Iterator[None]:
+        """Adds the names of layers, which a file does not have, to the library's errors."""
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(_with_name(str(error), self._names)) from None
 
     def stream(self, batch: int = 1) -> Stream:
         """Opens a stream, which computes the model step by step and keeps the states.
@@ -221,12 +288,44 @@ def _explained(error: ValueError, path: Any) -> str:
     )
 
 
-def _checked_mask(mask: Any, batch: int, time: int) -> file.Array:
+def _input(spec: arguments.Spec, label: str, value: Any) -> file.Array:
+    """An input as the library reads it."""
+    array = arguments.numbers(spec, label, value)
+    if not spec.fits(array.shape):
+        raise ValueError(f"{label} must have the shape [{spec.axes}]. Received: {array.shape}")
+    return arguments.contiguous(spec, array)
+
+
+def _structs(
+    specs: Sequence[arguments.Spec],
+    values: Sequence[file.Array],
+    masks: Sequence[file.Array | None] | None = None,
+) -> bytes:
+    """The structs of all inputs or outputs."""
+    masks = masks or [None] * len(values)
+    return b"".join(
+        arguments.struct(
+            spec, value.shape, arrays.pointer(value), 0 if mask is None else arrays.pointer(mask)
+        )
+        for spec, value, mask in zip(specs, values, masks, strict=True)
+    )
+
+
+def _checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> file.Array:
     """The mask as the library reads it: not 0 where a step is valid."""
-    valid = arrays.as_array("mask", mask)
-    if valid.shape != (batch, time):
-        raise ValueError(f"mask must have the shape [{batch}, {time}]. Received: {valid.shape}")
+    valid = arrays.as_array(label, mask)
+    if valid.shape != shape:
+        axes = ", ".join(map(str, shape))
+        raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
     return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
+
+
+def _with_name(text: str, names: Sequence[str]) -> str:
+    """A text of the library, with the name of the layer whose number it has."""
+    found = re.search(r"layer (\d+)", text)
+    if not found or int(found[1]) >= len(names):
+        return text
+    return f"{text[: found.end()]}, {names[int(found[1])]},{text[found.end() :]}"
 
 
 def _content(handle: ctypes.c_void_p) -> file.Array:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from tf_lstm_ops.inference import arrays, native
+from tf_lstm_ops.inference.arguments import Spec, contiguous, numbers, struct
 from tf_lstm_ops.inference.arrays import Floats
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ _COPIED = 1 << 14
 # Shapes of x whose arrays a stream keeps. Streams have few: one step, and a block.
 _CALLS = 4
 
-# Input, output, error, arguments.
-_Call = tuple[Floats, Floats, native.Error, tuple[Any, ...]]
+# Inputs, outputs, error, arguments.
+_Call = tuple[list[npt.NDArray[Any]], list[Floats], native.Error, tuple[Any, ...]]
 
 
 class Stream:
@@ -49,7 +51,8 @@ class Stream:
       batch: B, the number of rows, positive.
 
     Raises:
-      ValueError: batch is not positive, or a layer reads the sequence backwards.
+      ValueError: batch is not positive, or a layer needs more than the steps so far, for instance
+        because it reads the sequence backwards.
       TypeError: batch is not an integer.
 
     Attributes:
@@ -62,25 +65,25 @@ class Stream:
             raise TypeError(f"batch must be an integer. Received: batch={batch!r}")
         if not 1 <= batch < 1 << 31:
             raise ValueError(f"batch must be from 1 to {(1 << 31) - 1}. Received: batch={batch}")
-        if session._backwards is not None:  # of a loaded file the library knows the number only
-            raise ValueError(
-                "the session cannot stream: a layer reads the sequence backwards: "
-                f"{session._backwards}"
-            )
         self.session, self.batch = session, int(batch)
         handle = native.owned(self, "stream", session)
-        native.call("stream_open", session._handle, self.batch, ctypes.addressof(handle))
+        with session._named_layers():
+            native.call("stream_open", session._handle, self.batch, ctypes.addressof(handle))
         self._handle = handle
-        self._run = native.prepared("stream_run")
-        self._calls: dict[tuple[int, ...], _Call] = {}
+        self._run = native.prepared("stream_run_arrays")
+        self._calls: dict[Any, _Call] = {}
+        self._steps = [_steps_of(spec, self.batch) for spec in session.inputs]
 
-    def __call__(self, x: Any, out: Floats | None = None) -> Floats:
+    def __call__(self, x: Any, out: Any = None) -> Any:
         """Computes the next step or steps.
+
+        Several inputs and outputs are lists or dictionaries, as in a call of the session.
 
         Args:
           x: [B, I], one step; or [B, steps, I], one or more. Anything that NumPy converts to an
             array of real numbers, such as a list or a tensor on the CPU; also an array on the CPU
-            with ``__dlpack__`` only.
+            with ``__dlpack__`` only. An input with other axes has them behind the steps; indices
+            of an embedding are [B] or [B, steps].
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
 
@@ -89,72 +92,136 @@ class Stream:
           `Session.returns_sequence`, else [B, O], the output after the last step.
 
         Raises:
-          ValueError: a shape is wrong, x is not an array that NumPy can read, or out is not
-            contiguous.
+          ValueError: a shape is wrong, x is not an array that NumPy can read, an index is out of
+            range, or out is not contiguous.
           TypeError: x has no real numbers, or out is not float32.
           RuntimeError: another thread uses the stream.
         """
-        if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
-            x = arrays.as_array("x", x)
+        session = self.session
+        if type(x) is np.ndarray and x.dtype.kind == "f" and session._takes_floats:
+            values, key = (x,), x.shape
+        else:
+            values, key = self._read(x)
         # Without a lock, which an exception of a signal handler could leave locked: the call takes
         # the arrays away and brings them back. The library refuses a second thread.
-        call = self._calls.pop(x.shape, None) or self._prepare(x.shape)
+        call = self._calls.pop(key, None) or self._prepare(values)
         if call is None:
-            return self._run_in_place(x, out)
+            return self._run_in_place(values, out)
         own_x, own_y, error, arguments = call
+        results = None
         if out is not None:
-            arrays.checked_out(out, own_y.shape, None)
-        own_x[...] = x
+            results = session._checked_out(out, [each.shape for each in own_y], [])
+        for own, value in zip(own_x, values, strict=True):
+            own[...] = value
         if code := self._run(*arguments):
             native.fail(code, error)
-        if out is None:
-            out = own_y.copy()
+        if results is None:
+            out = session._outputs.packed([own.copy() for own in own_y])
         else:
-            out[...] = own_y
+            for result, own in zip(results, own_y, strict=True):
+                result[...] = own
         if len(self._calls) == _CALLS:
             self._calls.clear()
-        self._calls[x.shape] = call
+        self._calls[key] = call
         return out
 
-    def _prepare(self, shape: tuple[int, ...]) -> _Call | None:
-        """Makes what a call with x of this shape needs; None if its arrays are not copied."""
-        output_shape = self._output_shape(shape)
-        if max(math.prod(shape), math.prod(output_shape)) > _COPIED:
-            return None
-        x, y = np.zeros(shape, np.float32), np.zeros(output_shape, np.float32)
-        error = native.Error()
-        return x, y, error, self._arguments(x, y, error)
-
-    def _output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Checks the shape of x. Returns that of the output."""
-        batch, size = self.batch, self.session.input_size
-        steps = {2: 1, 3: shape[1]}.get(len(shape), 0) if len(shape) > 1 else 0
-        if steps < 1 or (shape[0], shape[-1]) != (batch, size):
-            raise ValueError(
-                f"x must have the shape [{batch}, {size}], or [{batch}, steps, {size}] with one or "
-                f"more steps. Received: {shape}"
+    def _read(self, x: Any) -> tuple[Sequence[npt.NDArray[Any]], Any]:
+        """The inputs as arrays, and the key of their shapes."""
+        given = self.session._inputs
+        values = [
+            numbers(spec, label, value)
+            for spec, label, value in zip(
+                given.specs, given.labels("x"), given.flat("x", x), strict=True
             )
-        between = shape[1:-1] if self.session.returns_sequence else ()
-        return (batch, *between, self.session.output_size)
+        ]
+        if self.session._takes_floats:
+            return values, values[0].shape
+        return values, tuple(value.shape for value in values)
 
-    def _arguments(self, x: Floats, y: Floats, error: native.Error) -> tuple[Any, ...]:
-        """The arguments of tf_lstm_ops_stream_run."""
-        steps = x.size // (self.batch * self.session.input_size)
+    def _prepare(self, values: Sequence[npt.NDArray[Any]]) -> _Call | None:
+        """Makes what a call with these inputs needs; None if the arrays are not copied."""
+        shapes = [value.shape for value in values]
+        steps, is_step = self._count_steps(shapes)
+        output_shapes = self._output_shapes(steps, is_step)
+        if max(map(math.prod, (*shapes, *output_shapes))) > _COPIED:
+            return None
+        specs = self.session.inputs
+        x = [np.zeros(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
+        y = [np.zeros(shape, np.float32) for shape in output_shapes]
+        error = native.Error()
+        return x, y, error, self._arguments(steps, x, y, error)
+
+    def _count_steps(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, bool]:
+        """The number of steps of inputs of these shapes, and whether they have no axis of it."""
+        found = []
+        labels = self.session._inputs.labels("x")
+        for label, spec, shape, steps_of in zip(
+            labels, self.session.inputs, shapes, self._steps, strict=True
+        ):
+            steps = steps_of(shape)
+            if steps is None or steps < 1:
+                one = ", ".join(map(str, (self.batch, *spec.shape[2:])))
+                several = ", ".join(map(str, (self.batch, "steps", *spec.shape[2:])))
+                raise ValueError(
+                    f"{label} must have the shape [{one}], or [{several}] with one or more steps. "
+                    f"Received: {shape}"
+                )
+            found.append((steps, len(shape) < len(spec.shape)))
+        if len({*found}) > 1:
+            raise ValueError(f"all inputs must have equal steps. Received: {[*shapes]}")
+        return found[0]
+
+    def _output_shapes(self, steps: int, is_step: bool) -> list[tuple[int, ...]]:
+        shapes = []
+        for spec in self.session.outputs:
+            is_sequence = len(spec.shape) > 1 and spec.shape[1] is None
+            between = () if is_step or not is_sequence else (steps,)
+            rest = spec.shape[2:] if is_sequence else spec.shape[1:]
+            shapes.append((self.batch, *between, *(size or 0 for size in rest)))
+        return shapes
+
+    def _arguments(
+        self,
+        steps: int,
+        x: Sequence[npt.NDArray[Any]],
+        y: Sequence[Floats],
+        error: native.Error,
+    ) -> tuple[Any, ...]:
+        """The arguments of tf_lstm_ops_stream_run_arrays."""
         return (
-            *(self._handle, ctypes.c_int64(steps)),
-            *(ctypes.c_void_p(arrays.pointer(x)), ctypes.c_int64(x.size)),
-            *(ctypes.c_void_p(arrays.pointer(y)), ctypes.c_int64(y.size)),
+            self._handle,
+            *self._structs(self.session.inputs, steps, x),
+            *self._structs(self.session.outputs, steps, y),
             ctypes.c_void_p(ctypes.addressof(error)),
         )
 
-    def _run_in_place(self, x: Any, out: Floats | None) -> Floats:
+    def _structs(
+        self, specs: Sequence[Spec], steps: int, values: Sequence[npt.NDArray[Any]]
+    ) -> tuple[ctypes.c_char_p, ctypes.c_int32]:
+        """The structs of arrays, with the axis of steps also where there is one step."""
+        content = [
+            struct(
+                spec,
+                tuple(
+                    size if size is not None else (self.batch, steps)[axis]
+                    for axis, size in enumerate(spec.shape)
+                ),
+                arrays.pointer(value),
+            )
+            for spec, value in zip(specs, values, strict=True)
+        ]
+        return ctypes.c_char_p(b"".join(content)), ctypes.c_int32(len(content))
+
+    def _run_in_place(self, values: Sequence[npt.NDArray[Any]], out: Any) -> Any:
         """Computes steps from and to the caller's arrays."""
-        floats = arrays.as_floats(x)
-        out = arrays.checked_out(out, self._output_shape(x.shape), floats)
+        session = self.session
+        steps, is_step = self._count_steps([value.shape for value in values])
+        x = [contiguous(spec, value) for spec, value in zip(session.inputs, values, strict=True)]
+        y = session._checked_out(out, self._output_shapes(steps, is_step), x)
         error = native.Error()
-        if code := self._run(*self._arguments(floats, out, error)):
+        if code := self._run(*self._arguments(steps, x, y, error)):
             native.fail(code, error)
-        return out
+        return out if out is not None else session._outputs.packed(y)
 
     def reset(self, rows: Any = None) -> None:
         """Sets states to zero.
@@ -182,12 +249,15 @@ class Stream:
 
     @property
     def state(self) -> list[Floats]:
-        """The states: for each recurrent layer h [B, P] and, of an LSTM, c [B, H]; copies."""
+        """The states: for each recurrent layer h [B, P] and, of an LSTM, c [B, H]; copies.
+
+        A causal convolution has the last steps of its input, [B, (k - 1) dilation, C].
+        """
         flat = np.empty(self._state_size, np.float32)
         native.call("stream_get_state", self._handle, arrays.pointer(flat), flat.size)
         states, start = [], 0
         for shape in self._state_shapes:
-            end = start + shape[0] * shape[1]
+            end = start + math.prod(shape)
             states.append(flat[start:end].reshape(shape).copy())
             start = end
         return states
@@ -217,15 +287,27 @@ class Stream:
         native.call("stream_set_state", self._handle, arrays.pointer(flat), flat.size)
 
     @property
-    def _state_shapes(self) -> list[tuple[int, int]]:
-        return [(self.batch, size) for (size,) in self.session.state_shapes]
+    def _state_shapes(self) -> list[tuple[int, ...]]:
+        return [(self.batch, *shape) for shape in self.session.state_shapes]
 
     @property
     def _state_size(self) -> int:
-        return sum(rows * size for rows, size in self._state_shapes)
+        return sum(map(math.prod, self._state_shapes))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Stream cannot be copied or pickled. Open another one, and use set_state")
 
     def __repr__(self) -> str:
         return f"Stream(batch={self.batch}, session={self.session!r})"
+
+
+def _steps_of(spec: Spec, batch: int) -> Callable[[tuple[int, ...]], int | None]:
+    """A function of the shape of an input, which returns the number of its steps; None: wrong."""
+    rank, rest = len(spec.shape), spec.shape[2:]
+
+    def steps(shape: tuple[int, ...]) -> int | None:
+        if not shape or shape[0] != batch or shape[len(shape) - len(rest) :] != rest:
+            return None
+        return {rank - 1: 1, rank: shape[1] if len(shape) > 1 else 0}.get(len(shape))
+
+    return steps

@@ -1,0 +1,156 @@
+// ReadRecurrent: the fields of a recurrent layer.
+
+#include "session/layers/layer_kinds.h"
+#include "session/layers/recurrent.h"
+
+namespace tf_lstm_ops::session {
+namespace {
+
+// The values of `cell`, and of `directions`.
+enum FileCell : uint32_t {
+  kLstmCell = 1,
+  kResetAfterGruCell = 2,
+  kResetBeforeGruCell = 3,
+  kLayerNormLstmCell = 4,
+  kLayerNormGruCell = 5,
+  kSimpleRnnCell = 6,
+};
+enum Directions : uint32_t { kForwards = 1, kBackwards = 2, kBoth = 3 };
+
+constexpr auto kRelu = static_cast<uint32_t>(Activation::kRelu);
+constexpr auto kTanh = static_cast<uint32_t>(Activation::kTanh);
+constexpr auto kSigmoid = static_cast<uint32_t>(Activation::kSigmoid);
+constexpr auto kLastActivation = static_cast<uint32_t>(Activation::kGelu);
+
+bool HasLayerNorm(uint32_t cell) {
+  return cell == kLayerNormLstmCell || cell == kLayerNormGruCell;
+}
+
+CellKind CellOf(uint32_t cell, uint32_t activation) {
+  switch (cell) {
+    case kResetAfterGruCell:
+      return CellKind::kGru;
+    case kResetBeforeGruCell:
+      return CellKind::kResetBeforeGru;
+    case kLayerNormLstmCell:
+      return CellKind::kLayerNormLstm;
+    case kLayerNormGruCell:
+      return CellKind::kLayerNormGru;
+    case kSimpleRnnCell:
+      return SimpleRnnCell(static_cast<Activation>(activation));
+    default:
+      return CellKind::kLstm;
+  }
+}
+
+int64_t GatesOf(uint32_t cell) {
+  if (cell == kSimpleRnnCell) return 1;
+  return cell == kLstmCell || cell == kLayerNormLstmCell ? 4 : 3;
+}
+
+// Reads the functions into `keras`. Returns that of the candidate.
+uint32_t ReadActivations(NodeReader* reader, uint32_t cell, KerasLayer* keras) {
+  uint32_t low = 0, high = kLastActivation;
+  uint32_t recurrent_low = 0, recurrent_high = kLastActivation;
+  if (cell == kSimpleRnnCell) {
+    low = kRelu;
+    high = kTanh;
+    recurrent_high = 0;
+  } else if (HasLayerNorm(cell)) {
+    low = high = kTanh;
+    recurrent_low = recurrent_high = kSigmoid;
+  }
+  const uint32_t activation = reader->Activation(low, high);
+  keras->options.activations =
+      KerasActivations(static_cast<Activation>(activation),
+                       static_cast<Activation>(reader->RecurrentActivation(
+                           recurrent_low, recurrent_high)));
+  return activation;
+}
+
+void ReadFlags(NodeReader* reader, uint32_t cell, uint32_t directions,
+               RecurrentFields* fields) {
+  uint32_t allowed = kReturnsSequence | kZeroOutputForMask | kReturnsState;
+  if (cell == kLayerNormLstmCell) allowed |= kCarriesNormalizedState;
+  if (directions == kBackwards) allowed |= kInOrderOfComputation;
+  const uint32_t flags = reader->Flags(allowed);
+  const auto has = [&](Flags flag) { return (flags & flag) != 0; };
+  KerasLayer& keras = fields->keras;
+  keras.return_sequences = has(kReturnsSequence);
+  keras.zero_output_for_mask = has(kZeroOutputForMask);
+  keras.in_order_of_computation = has(kInOrderOfComputation);
+  keras.options.layer_norm.carries_normalized_state =
+      has(kCarriesNormalizedState);
+  fields->returns_state = has(kReturnsState);
+}
+
+KerasWeights<const float> ReadWeights(NodeReader* reader, uint32_t cell,
+                                      int direction,
+                                      const RecurrentFields& fields) {
+  const int64_t units = fields.units, hidden = fields.hidden_size;
+  const int64_t width = GatesOf(cell) * units;
+  const auto array = [&](Array index, bool is_required,
+                         std::initializer_list<int64_t> sizes) {
+    return reader->Array(direction, index, is_required, sizes);
+  };
+  KerasWeights<const float> weights;
+  weights.kernel = array(kKernel, true, {fields.input_size, width});
+  weights.recurrent_kernel = array(kRecurrentKernel, true, {hidden, width});
+  weights.bias = array(kBias, false, {width});
+  if (cell == kResetAfterGruCell || cell == kLayerNormGruCell) {
+    weights.recurrent_bias = array(kRecurrentBias, false, {width});
+  }
+  if (cell == kLstmCell) {
+    weights.peephole = array(kPeephole, false, {3, units});
+  }
+  if (hidden < units) {
+    weights.projection = array(kProjection, true, {units, hidden});
+  }
+  if (HasLayerNorm(cell)) {
+    weights.input_gamma = array(kInputGamma, true, {width});
+    weights.recurrent_gamma = array(kRecurrentGamma, true, {width});
+  }
+  if (cell == kLayerNormLstmCell) {
+    weights.state_gamma = array(kStateGamma, true, {units});
+    weights.state_beta = array(kStateBeta, true, {units});
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> ReadRecurrent(NodeReader* reader) {
+  RecurrentFields fields;
+  KerasLayer& keras = fields.keras;
+  const uint32_t cell = reader->Cell(kLstmCell, kSimpleRnnCell);
+  const uint32_t directions = reader->Directions(kForwards, kBoth);
+  const bool is_both = directions == kBoth;
+  fields.directions = is_both ? 2 : 1;
+  fields.reads_backwards = directions != kForwards;
+  keras.go_backwards = directions == kBackwards;
+  fields.merge =
+      static_cast<Merge>(is_both ? reader->Merge(1, 4) : reader->Merge(0, 0));
+  keras.cell = CellOf(cell, ReadActivations(reader, cell, &keras));
+  ReadFlags(reader, cell, directions, &fields);
+  fields.is_lstm = cell == kLstmCell || cell == kLayerNormLstmCell;
+  fields.input_size = reader->InputSize();
+  fields.units = reader->Units();
+  fields.hidden_size =
+      reader->HiddenSize(cell == kLstmCell ? 1 : fields.units, fields.units);
+  if (cell == kLstmCell) {
+    keras.cell_clip = static_cast<float>(reader->Bound1());
+    if (fields.hidden_size < fields.units) {
+      keras.proj_clip = static_cast<float>(reader->ProjectionBound());
+    }
+  }
+  if (HasLayerNorm(cell)) {
+    keras.options.layer_norm.epsilon = static_cast<float>(reader->Epsilon());
+  }
+  for (int d = 0; d < fields.directions; ++d) {
+    fields.weights[d] = ReadWeights(reader, cell, d, fields);
+  }
+  if (!reader->ok()) return nullptr;
+  return std::make_unique<RecurrentLayer>(fields);
+}
+
+}  // namespace tf_lstm_ops::session

@@ -1,0 +1,236 @@
+#include "session/node_reader.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cinttypes>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+
+namespace tf_lstm_ops::session {
+namespace {
+
+constexpr const char* kArrayNames[kArrays] = {
+    "kernel",      "recurrent_kernel", "bias",        "recurrent_bias",
+    "peephole",    "projection",       "input_gamma", "recurrent_gamma",
+    "state_gamma", "state_beta"};
+
+// What version 1 has.
+constexpr uint32_t kLastFunction1 = 16;
+constexpr uint32_t kFlags1 = 15;
+
+bool AllZero(const void* data, size_t count) {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  return std::all_of(bytes, bytes + count, [](uint8_t b) { return b == 0; });
+}
+
+}  // namespace
+
+NodeReader::NodeReader(const FileView& file, const NodeRecord& record,
+                       uint32_t index, Error* error)
+    : file_(file),
+      record_(record),
+      kind_(record.layer.kind),
+      index_(index),
+      error_(error) {
+  record_.layer.kind = 0;
+  // The graph reads these.
+  record_.first_operand = record_.operand_count = record_.batch_axes = 0;
+}
+
+void NodeReader::Fail(const char* format, ...) {
+  if (!ok_) return;
+  ok_ = false;
+  char text[200];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  session::Fail(error_, kDataLoss, "layer %" PRIu32 ": %s", index_, text);
+}
+
+bool NodeReader::Finish() {
+  if (!ok_) return false;
+  const LayerRecord& layer = record_.layer;
+  if (layer.reserved != 0 || record_.reserved != 0 ||
+      !AllZero(layer.reserved_bytes, sizeof(layer.reserved_bytes)) ||
+      !AllZero(record_.reserved_bytes, sizeof(record_.reserved_bytes))) {
+    Fail("a reserved byte is not 0");
+  }
+  const struct {
+    const char* name;
+    uint64_t value;
+  } integers[] = {
+      {"cell", layer.cell},
+      {"directions", layer.directions},
+      {"merge", layer.merge},
+      {"activation", layer.activation},
+      {"recurrent_activation", layer.recurrent_activation},
+      {"input_size", layer.input_size},
+      {"units", layer.units},
+      {"hidden_size", layer.hidden_size},
+  };
+  Flags(0);
+  for (const auto& field : integers) InRange(field.name, field.value, 0, 0);
+  if (layer.number != 0) NumberFails("number", layer.number, "0");
+  if (layer.epsilon != 0) NumberFails("epsilon", layer.epsilon, "0");
+  if (layer.proj_clip != 0) NumberFails("proj_clip", layer.proj_clip, "0");
+  for (int d = 0; d < kMaxDirections; ++d) {
+    for (int a = 0; a < kArrays; ++a) {
+      if (layer.arrays[d][a] == 0) continue;
+      ArrayFails(d, a, layer.arrays[d][a], "must be 0 in this layer");
+    }
+  }
+  for (const int64_t value : record_.ints) {
+    if (value != 0) Fail("an integer that this layer does not have is not 0");
+  }
+  for (const double value : record_.numbers) {
+    if (value != 0) Fail("a number that this layer does not have is not 0");
+  }
+  return ok_;
+}
+
+uint64_t NodeReader::InRange(const char* name, uint64_t value, uint64_t low,
+                             uint64_t high) {
+  if (value >= low && value <= high) return value;
+  if (low == high) {
+    Fail("%s is %" PRIu64 ", must be %" PRIu64, name, value, low);
+  } else {
+    Fail("%s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64, name, value,
+         low, high);
+  }
+  return low;
+}
+
+template <class T>
+T NodeReader::Take(T* field) {
+  const T value = *field;
+  *field = {};
+  return value;
+}
+
+uint32_t NodeReader::Cell(uint32_t low, uint32_t high) {
+  return InRange("cell", Take(&record_.layer.cell), low, high);
+}
+uint32_t NodeReader::Directions(uint32_t low, uint32_t high) {
+  return InRange("directions", Take(&record_.layer.directions), low, high);
+}
+uint32_t NodeReader::Merge(uint32_t low, uint32_t high) {
+  return InRange("merge", Take(&record_.layer.merge), low, high);
+}
+uint32_t NodeReader::Activation(uint32_t low, uint32_t high) {
+  if (file_.version == 1) high = std::min(high, kLastFunction1);
+  return InRange("activation", Take(&record_.layer.activation), low, high);
+}
+uint32_t NodeReader::RecurrentActivation(uint32_t low, uint32_t high) {
+  return InRange("recurrent_activation",
+                 Take(&record_.layer.recurrent_activation), low, high);
+}
+
+uint32_t NodeReader::Flags(uint32_t allowed) {
+  if (file_.version == 1) allowed &= kFlags1;
+  const uint32_t flags = Take(&record_.layer.flags);
+  if ((flags & ~allowed) == 0) return flags;
+  Fail("flags is %" PRIu32 ", may contain the bits of %" PRIu32 " only", flags,
+       allowed);
+  return 0;
+}
+
+int64_t NodeReader::InputSize(int64_t low, int64_t high) {
+  if (file_.version == 1) low = std::max<int64_t>(low, 1);
+  return InRange("input_size", Take(&record_.layer.input_size), low, high);
+}
+int64_t NodeReader::Units(int64_t low, int64_t high) {
+  return InRange("units", Take(&record_.layer.units), low, high);
+}
+int64_t NodeReader::HiddenSize(int64_t low, int64_t high) {
+  return InRange("hidden_size", Take(&record_.layer.hidden_size), low, high);
+}
+
+int64_t NodeReader::Int(int k, const char* name, int64_t low, int64_t high) {
+  const int64_t value = Take(&record_.ints[k]);
+  if (value >= low && value <= high) return value;
+  Fail("%s is %" PRId64 ", must be from %" PRId64 " to %" PRId64, name, value,
+       low, high);
+  return low;
+}
+
+double NodeReader::Number(int k, const char* name) {
+  const double value = Take(&record_.numbers[k]);
+  if (std::fabs(value) <= FLT_MAX) return value;
+  NumberFails(name, value, "a finite float");
+  return 0;
+}
+
+double NodeReader::Number1() {
+  const double value = Take(&record_.layer.number);
+  if (std::fabs(value) <= FLT_MAX) return value;
+  NumberFails("number", value, "a finite float");
+  return 0;
+}
+
+double NodeReader::Bound(const char* name, double value) {
+  if (value >= 0 && value <= FLT_MAX) return value;
+  NumberFails(name, value, "0 or a positive finite float");
+  return 0;
+}
+double NodeReader::Bound1() {
+  return Bound("number", Take(&record_.layer.number));
+}
+double NodeReader::ProjectionBound() {
+  return Bound("proj_clip", Take(&record_.layer.proj_clip));
+}
+
+double NodeReader::Epsilon() {
+  const double value = Take(&record_.layer.epsilon);
+  if (value >= FLT_MIN && value <= FLT_MAX) return value;
+  NumberFails("epsilon", value, "a positive finite float");
+  return 1;
+}
+
+void NodeReader::NumberFails(const char* name, double value,
+                             const char* wanted) {
+  Fail("%s is %g, must be %s", name, value, wanted);
+}
+
+void NodeReader::ArrayFails(int direction, int array, uint64_t offset,
+                            const char* what) {
+  Fail("offset of array %s of direction %d is %" PRIu64 ", %s",
+       kArrayNames[array], direction, offset, what);
+}
+
+const float* NodeReader::Array(int direction, int array, bool is_required,
+                               std::initializer_list<int64_t> sizes) {
+  const uint64_t offset = Take(&record_.layer.arrays[direction][array]);
+  if (!ok_) return nullptr;
+  const auto fails = [&](const char* what) -> const float* {
+    ArrayFails(direction, array, offset, what);
+    return nullptr;
+  };
+  if (offset == 0) {
+    return is_required ? fails("the array must be present") : nullptr;
+  }
+  if (offset % kAlignment != 0) return fails("must be a multiple of 64");
+  if (offset < file_.first) return fails("must lie behind the records");
+  uint64_t bytes = sizeof(float);
+  bool fits = true;
+  for (const int64_t size : sizes) {
+    fits = fits &&
+           !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes);
+  }
+  if (!fits || offset > file_.size || bytes > file_.size - offset) {
+    char text[100];
+    std::snprintf(text, sizeof(text),
+                  "its %" PRIu64 " bytes must end within the file's %" PRIu64,
+                  fits ? bytes : ~uint64_t{0}, file_.size);
+    return fails(text);
+  }
+  if (bytes > file_.room) {
+    return fails("all arrays must not have more bytes than the file");
+  }
+  file_.room -= bytes;
+  return reinterpret_cast<const float*>(static_cast<const char*>(file_.data) +
+                                        offset);
+}
+
+}  // namespace tf_lstm_ops::session

@@ -1,0 +1,206 @@
+"""The inputs and outputs of a session: what a call takes and returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tf_lstm_ops.inference import arrays, native
+
+# What a call takes or returns, as the file of a session has it.
+SINGLE, LIST, DICTIONARY = 0, 1, 2
+
+Shape = tuple[int, ...]
+_NAMES_OF_AXES = ("batch", "steps")
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """An input or output of a session.
+
+    Attributes:
+      name: may be empty.
+      dtype: "float32" or "int32".
+      shape: with the batch; None: any size.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    @property
+    def axes(self) -> str:
+        """The axes in words, such as "batch, steps, 8"."""
+        names = [*_NAMES_OF_AXES, *("any",) * len(self.shape)]
+        return ", ".join(
+            name if size is None else str(size)
+            for name, size in zip(names, self.shape, strict=False)
+        )
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Whether an array of a shape is such an input.
+
+        Args:
+          shape: of the array.
+
+        Returns:
+          Whether the number of axes and the sizes agree.
+        """
+        return len(shape) == len(self.shape) and all(
+            wanted in (None, size) for wanted, size in zip(self.shape, shape, strict=True)
+        )
+
+
+def specs(kind: str, handle: Any, count: int) -> tuple[Spec, ...]:
+    """The inputs or outputs of a session.
+
+    Args:
+      kind: "input" or "output".
+      handle: the session.
+      count: their number.
+
+    Returns:
+      A Spec for each.
+    """
+    described = [native.described(kind, handle, k) for k in range(count)]
+    return tuple(
+        Spec(
+            name,
+            "int32" if number == native.INT32 else "float32",
+            tuple(None if size < 0 else size for size in shape),
+        )
+        for number, shape, name in described
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """The inputs or the outputs of a session.
+
+    Attributes:
+      specs: one for each.
+      structure: SINGLE, LIST or DICTIONARY.
+    """
+
+    specs: tuple[Spec, ...]
+    structure: int
+
+    def labels(self, name: str) -> list[str]:
+        """How messages name the parts of an argument.
+
+        Args:
+          name: of the argument.
+
+        Returns:
+          Such as "x", or "x[0]" and "x[1]".
+        """
+        if self.structure == SINGLE:
+            return [name]
+        keys = [k if self.structure == LIST else each.name for k, each in enumerate(self.specs)]
+        return [f"{name}[{key!r}]" for key in keys]
+
+    def flat(self, name: str, value: Any) -> list[Any]:
+        """The parts of an argument.
+
+        Args:
+          name: of the argument, for messages.
+          value: the argument: an array; a list or a dictionary of them, as the model has it.
+
+        Returns:
+          A value for each of `specs`.
+
+        Raises:
+          ValueError: the number of values is wrong, or a name is missing or unknown.
+          TypeError: the argument is neither a list nor a dictionary.
+        """
+        if self.structure == SINGLE:
+            return [value]
+        names = [each.name for each in self.specs]
+        if isinstance(value, Mapping):
+            if {*value} != {*names} or len({*names}) < len(names):
+                raise ValueError(f"{name} must have the keys {names}. Received: {[*value]}")
+            return [value[key] for key in names]
+        if self.structure == DICTIONARY or not isinstance(value, list | tuple):
+            kind = f"dictionary with the keys {names}"
+            if self.structure == LIST:
+                kind = f"list of {len(names)} arrays"
+            raise TypeError(f"{name} must be a {kind}. Received: {type(value).__name__}")
+        if len(value) != len(names):
+            raise ValueError(f"{name} must have {len(names)} arrays. Received: {len(value)}")
+        return [*value]
+
+    def packed(self, values: Sequence[Any]) -> Any:
+        """Values as a call returns them.
+
+        Args:
+          values: one for each of `specs`.
+
+        Returns:
+          The value, a list or a dictionary.
+        """
+        if self.structure == SINGLE:
+            return values[0]
+        if self.structure == LIST:
+            return [*values]
+        return dict(zip((each.name for each in self.specs), values, strict=True))
+
+
+def numbers(spec: Spec, name: str, value: Any) -> npt.NDArray[Any]:
+    """An array of the type of an input.
+
+    Args:
+      spec: of the input.
+      name: how messages call it.
+      value: what `arrays.as_array` takes.
+
+    Returns:
+      The array; of an input of type int32 its values as int32.
+
+    Raises:
+      ValueError: NumPy cannot read the value, or an index is not an integer of 32 bits.
+      TypeError: the elements are not real numbers.
+    """
+    array = arrays.as_array(name, value)
+    if spec.dtype == "float32" or array.dtype == np.int32:
+        return array
+    with np.errstate(invalid="ignore"):
+        indices = array.astype(np.int32)
+    if not np.array_equal(indices, array):
+        raise ValueError(f"{name} must have integers of 32 bits, which are indices of an embedding")
+    return indices
+
+
+def contiguous(spec: Spec, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array as the library reads it.
+
+    Args:
+      spec: of the input.
+      array: a result of `numbers`.
+
+    Returns:
+      The same array if it is contiguous, aligned and of the type of the input, else a copy.
+    """
+    if spec.dtype == "float32":
+        return arrays.as_floats(array)
+    array = np.ascontiguousarray(array, np.int32)
+    return array if array.flags.aligned else array.copy()
+
+
+def struct(spec: Spec, shape: Sequence[int], data: int = 0, mask: int = 0) -> bytes:
+    """The struct of an input or output for the library.
+
+    Args:
+      spec: of the input or output.
+      shape: of the array.
+      data: its address.
+      mask: the address of its mask; 0: none.
+
+    Returns:
+      The bytes of a tf_lstm_ops_array.
+    """
+    kind = native.INT32 if spec.dtype == "int32" else native.FLOAT32
+    return native.packed(kind, shape, data, mask)
