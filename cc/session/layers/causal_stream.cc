@@ -22,7 +22,7 @@ class CausalStream final : public StreamLayer {
     state_ = memory->Take(batch_ * steps_ * channels_);
   }
 
-  void WarmUp(int64_t block_steps, LayerMemory* memory) override {
+  void Prepare(int64_t block_steps, LayerMemory* memory) override {
     for (int64_t steps = 1; steps <= block_steps; steps *= 2) {
       layer_.Reserve(batch_ * steps, threads_, memory);
     }
