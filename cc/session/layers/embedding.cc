@@ -17,6 +17,11 @@ class Embedding final : public Layer {
         units_(units),
         returns_mask_(returns_mask) {}
 
+  int output_count() const override { return returns_mask_ ? 2 : 1; }
+  Type output_type(int k) const override {
+    return k == 0 ? Type::kFloat : Type::kMask;
+  }
+
   bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
     if (in[0].rank >= kMaxRank) {
       return Fail(error, error->code,
