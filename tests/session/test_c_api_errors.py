@@ -113,7 +113,6 @@ LARGEST = "must be from 1 to 16777216"
         ("backwards", "flags", 16, "flags is 16, may contain the bits of 11 only"),
         ("layer norm lstm", "flags", 8, "flags is 8, may contain the bits of 7 only"),
         ("dense only", "flags", 1, "flags is 1, may contain the bits of 0 only"),
-        ("lstm", "input_size", 6, "its input's last axis is 5, must be 6"),
         ("lstm", "units", 0, f"units is 0, {LARGEST}"),
         ("lstm", "units", 2**24 + 1, f"units is 16777217, {LARGEST}"),
         ("lstm", "units", 2**63, f"units is 9223372036854775808, {LARGEST}"),

@@ -77,37 +77,28 @@ def specs(kind: str, handle: Any, count: int) -> tuple[Spec, ...]:
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Arguments:
-    """The inputs or the outputs of a session.
+    """What an argument or the result of a call consists of.
+
+    Args:
+      name: of the argument, for messages.
+      specs: one for each part.
+      structure: SINGLE, LIST or DICTIONARY.
 
     Attributes:
-      specs: one for each.
-      structure: SINGLE, LIST or DICTIONARY.
+      specs, structure: the arguments.
+      labels: how messages name the parts, such as "x", or "x[0]" and "x[1]".
     """
 
-    specs: tuple[Spec, ...]
-    structure: int
+    def __init__(self, name: str, specs: tuple[Spec, ...], structure: int) -> None:
+        self.specs, self.structure, self._name = specs, structure, name
+        keys = [k if structure == LIST else each.name for k, each in enumerate(specs)]
+        self.labels = [f"{name}[{key!r}]" for key in keys] if structure != SINGLE else [name]
 
-    def labels(self, name: str) -> list[str]:
-        """How messages name the parts of an argument.
-
-        Args:
-          name: of the argument.
-
-        Returns:
-          Such as "x", or "x[0]" and "x[1]".
-        """
-        if self.structure == SINGLE:
-            return [name]
-        keys = [k if self.structure == LIST else each.name for k, each in enumerate(self.specs)]
-        return [f"{name}[{key!r}]" for key in keys]
-
-    def flat(self, name: str, value: Any) -> list[Any]:
+    def flat(self, value: Any) -> Sequence[Any]:
         """The parts of an argument.
 
         Args:
-          name: of the argument, for messages.
           value: the argument: an array; a list or a dictionary of them, as the model has it.
 
         Returns:
@@ -118,7 +109,8 @@ class Arguments:
           TypeError: the argument is neither a list nor a dictionary.
         """
         if self.structure == SINGLE:
-            return [value]
+            return (value,)
+        name = self._name
         names = [each.name for each in self.specs]
         if isinstance(value, Mapping):
             if {*value} != {*names} or len({*names}) < len(names):
@@ -190,17 +182,14 @@ def contiguous(spec: Spec, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array if array.flags.aligned else array.copy()
 
 
-def struct(spec: Spec, shape: Sequence[int], data: int = 0, mask: int = 0) -> bytes:
-    """The struct of an input or output for the library.
+def struct(spec: Spec, shape: Sequence[int]) -> bytes:
+    """The start of the struct of an input or output for the library, without addresses.
 
     Args:
       spec: of the input or output.
       shape: of the array.
-      data: its address.
-      mask: the address of its mask; 0: none.
 
     Returns:
-      The bytes of a tf_lstm_ops_array.
+      The first bytes of a tf_lstm_ops_array, to which `native.addresses` are added.
     """
-    kind = native.INT32 if spec.dtype == "int32" else native.FLOAT32
-    return native.packed(kind, shape, data, mask)
+    return native.packed(native.INT32 if spec.dtype == "int32" else native.FLOAT32, shape)

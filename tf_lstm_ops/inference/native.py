@@ -68,26 +68,31 @@ class Info(_Struct):
     )
 
 
-# tf_lstm_ops_array: struct_size, type, rank, reserved, shape, data, mask.
-_ARRAY = struct.Struct("<Iiii6qQQ")
+# tf_lstm_ops_array: struct_size, type, rank, reserved, shape; and the addresses data, mask.
+_ARRAY = struct.Struct("<Iiii6q")
+_ADDRESSES = struct.Struct("<QQ")
+_SIZE = _ARRAY.size + _ADDRESSES.size
 _MAX_RANK = 6
 FLOAT32, INT32 = 0, 1
 
+addresses = _ADDRESSES.pack  # of the data and the mask, 0: none
 
-def packed(kind: int, shape: Sequence[int], data: int = 0, mask: int = 0) -> bytes:
-    """A tf_lstm_ops_array. To make an object of ctypes would take longer.
+
+def packed(kind: int, shape: Sequence[int]) -> bytes:
+    """A tf_lstm_ops_array without its addresses. To make an object of ctypes would take longer.
 
     Args:
       kind: FLOAT32 or INT32.
       shape: of the array, at most 6 axes.
-      data: the address of the array.
-      mask: the address of its mask; 0: none.
 
     Returns:
-      The bytes of the struct.
+      The first bytes of the struct.
     """
     rest = (0,) * (_MAX_RANK - len(shape))
-    return _ARRAY.pack(_ARRAY.size, kind, len(shape), 0, *shape, *rest, data, mask)
+    return _ARRAY.pack(_SIZE, kind, len(shape), 0, *shape, *rest)
+
+
+_EMPTY = packed(FLOAT32, ()) + addresses(0, 0)
 
 
 def unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -99,8 +104,9 @@ def unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
     Yields:
       The type and the shape of each.
     """
-    for _, kind, rank, _, *rest in _ARRAY.iter_unpack(content):
-        yield kind, tuple(rest[:rank])
+    for start in range(0, len(content), _SIZE):
+        _, kind, rank, _, *shape = _ARRAY.unpack_from(content, start)
+        yield kind, tuple(shape[:rank])
 
 
 def described(kind: str, handle: ctypes.c_void_p, index: int) -> tuple[int, tuple[int, ...], str]:
@@ -114,7 +120,7 @@ def described(kind: str, handle: ctypes.c_void_p, index: int) -> tuple[int, tupl
     Returns:
       The type, the shape with -1 for any size, and the name, which a state does not have.
     """
-    array = ctypes.create_string_buffer(packed(0, ()), _ARRAY.size)
+    array = ctypes.create_string_buffer(_EMPTY, _SIZE)
     name = ctypes.c_char_p()
     names = () if kind == "state" else (ctypes.addressof(name),)
     call(f"session_get_{kind}", handle, index, ctypes.addressof(array), *names)
@@ -127,7 +133,7 @@ def inferred(handle: ctypes.c_void_p, inputs: Sequence[bytes], count: int) -> li
 
     Args:
       handle: the session.
-      inputs: structs of all inputs; their addresses are not read.
+      inputs: results of `packed` for all inputs.
       count: the number of outputs.
 
     Returns:
@@ -136,8 +142,8 @@ def inferred(handle: ctypes.c_void_p, inputs: Sequence[bytes], count: int) -> li
     Raises:
       ValueError: the inputs do not fit the session.
     """
-    given = b"".join(inputs)
-    outputs = ctypes.create_string_buffer(packed(0, ()) * count, _ARRAY.size * count)
+    given = b"".join(each + addresses(0, 0) for each in inputs)
+    outputs = ctypes.create_string_buffer(_EMPTY * count, _SIZE * count)
     address = ctypes.addressof(outputs)
     call("session_infer_shapes", handle, given, len(inputs), address, count)
     return [shape for _, shape in unpacked(outputs.raw)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,8 +18,16 @@ from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
-# Combinations of shapes of inputs whose outputs' shapes a session keeps.
-_KEPT_SHAPES = 64
+_KEPT_SHAPES = 64  # combinations of shapes of inputs whose _Call a session keeps
+
+
+class _Call(NamedTuple):
+    """What calls with inputs of the same shapes have in common."""
+
+    inputs: list[bytes]  # structs without addresses
+    outputs: list[bytes]
+    output_shapes: list[arguments.Shape]
+    has_output: bool  # an element of it
 
 
 class Session:
@@ -94,13 +103,15 @@ class Session:
         self._layer_count = summary.layers
         inputs = arguments.specs("input", handle, info.input_count)
         outputs = arguments.specs("output", handle, info.output_count)
-        self._inputs = arguments.Arguments(inputs, summary.input_structure)
-        self._outputs = arguments.Arguments(outputs, summary.output_structure)
-        # Whether there is one input of type float32, the common case of a stream.
-        self._takes_floats = summary.input_structure == 0 and inputs[0].dtype == "float32"
+        self._inputs = arguments.Arguments("x", inputs, summary.input_structure)
+        self._masks = arguments.Arguments("mask", inputs, summary.input_structure)
+        self._outputs = arguments.Arguments("out", outputs, summary.output_structure)
+        # One input of type float32 and one output, the common case of a stream.
+        structures = summary.input_structure, summary.output_structure
+        self._is_single = not any(structures) and inputs[0].dtype == "float32"
         states = info.state_count if self.can_stream else 0
         self.state_shapes = [native.described("state", handle, k)[1][1:] for k in range(states)]
-        self._shapes: dict[_Shapes, list[arguments.Shape]] = {}
+        self._calls: dict[_Shapes, _Call] = {}
 
     @property
     def inputs(self) -> tuple[arguments.Spec, ...]:
@@ -185,53 +196,63 @@ class Session:
           TypeError: x or mask has no real numbers, or out is not float32.
           MemoryError: there is no memory.
         """
-        given = self._inputs
-        labels, x = given.labels("x"), given.flat("x", x)
         inputs = [
-            _input(spec, label, value)
-            for spec, label, value in zip(given.specs, labels, x, strict=True)
+            arguments.numbers(spec, label, value)
+            for spec, label, value in zip(
+                self.inputs, self._inputs.labels, self._inputs.flat(x), strict=True
+            )
         ]
-        shapes = tuple(array.shape for array in inputs)
-        results = self._checked_out(out, self._output_shapes(shapes), inputs)
-        masks = [None] * len(inputs) if mask is None else given.flat("mask", mask)
-        valid = [
-            None if value is None else _checked_mask(label, value, shape[:2])
-            for label, value, shape in zip(given.labels("mask"), masks, shapes, strict=True)
+        shapes = tuple([array.shape for array in inputs])
+        call = self._calls.get(shapes) or self._prepare(shapes)
+        inputs = [
+            arguments.contiguous(spec, array)
+            for spec, array in zip(self.inputs, inputs, strict=True)
         ]
-        if any(array.size for array in results):
+        if out is None:
+            results = [np.empty(shape, np.float32) for shape in call.output_shapes]
+        else:
+            results = self._checked_out(out, call.output_shapes, inputs)
+        masks = () if mask is None else self._checked_masks(mask, shapes)
+        if call.has_output:
             native.call(
                 "session_run_arrays",
-                *(self._handle, _structs(given.specs, inputs, valid), len(inputs)),
-                *(_structs(self.outputs, results), len(results)),
+                *(self._handle, _structs(call.inputs, inputs, masks), len(inputs)),
+                *(_structs(call.outputs, results, ()), len(results)),
             )
         return out if out is not None else self._outputs.packed(results)
 
-    def _output_shapes(self, shapes: _Shapes) -> list[arguments.Shape]:
-        """The shapes of the outputs of a call with inputs of these shapes."""
-        found = self._shapes.get(shapes)
-        if found is None:
-            inputs = [
-                arguments.struct(each, shape)
-                for each, shape in zip(self.inputs, shapes, strict=True)
-            ]
-            with self._named_layers():
-                found = native.inferred(self._handle, inputs, len(self.outputs))
-            if len(self._shapes) >= _KEPT_SHAPES:
-                self._shapes.clear()
-            self._shapes[shapes] = found
-        return found
+    def _prepare(self, shapes: _Shapes) -> _Call:
+        """Makes what a call with inputs of these shapes needs."""
+        for spec, label, shape in zip(self.inputs, self._inputs.labels, shapes, strict=True):
+            if not spec.fits(shape):
+                raise ValueError(f"{label} must have the shape [{spec.axes}]. Received: {shape}")
+        inputs = [arguments.struct(*each) for each in zip(self.inputs, shapes, strict=True)]
+        with self._named_layers():
+            found = native.inferred(self._handle, inputs, len(self.outputs))
+        outputs = [arguments.struct(*each) for each in zip(self.outputs, found, strict=True)]
+        call = _Call(inputs, outputs, found, any(math.prod(shape) for shape in found))
+        if len(self._calls) >= _KEPT_SHAPES:
+            self._calls.clear()
+        self._calls[shapes] = call
+        return call
 
     def _checked_out(
-        self, out: Any, shapes: list[arguments.Shape], inputs: list[file.Array]
+        self, out: Any, shapes: Sequence[arguments.Shape], inputs: Sequence[file.Array]
     ) -> list[Floats]:
-        """The arrays of the outputs: those of the argument, or new ones."""
-        if out is None:
-            return [np.empty(shape, np.float32) for shape in shapes]
-        given = self._outputs.flat("out", out)
-        results = []
-        for label, array, shape in zip(self._outputs.labels("out"), given, shapes, strict=True):
-            results.append(arrays.checked_out(array, shape, [*inputs, *results], label))
+        """The arrays of the argument out."""
+        results: list[Floats] = []
+        given = self._outputs.flat(out)
+        for label, array, shape in zip(self._outputs.labels, given, shapes, strict=True):
+            results.append(arrays.checked_out(array, shape, (*inputs, *results), label))
         return results
+
+    def _checked_masks(self, mask: Any, shapes: _Shapes) -> list[file.Array | None]:
+        """The masks as the library reads them: not 0 where a step is valid."""
+        masks: list[file.Array | None] = []
+        given = self._masks.flat(mask)
+        for label, value, shape in zip(self._masks.labels, given, shapes, strict=True):
+            masks.append(None if value is None else _checked_mask(label, value, shape[:2]))
+        return masks
 
     @contextlib.contextmanager
     def _named_layers(self) -> Iterator[None]:
@@ -288,27 +309,18 @@ def _explained(error: ValueError, path: Any) -> str:
     )
 
 
-def _input(spec: arguments.Spec, label: str, value: Any) -> file.Array:
-    """An input as the library reads it."""
-    array = arguments.numbers(spec, label, value)
-    if not spec.fits(array.shape):
-        raise ValueError(f"{label} must have the shape [{spec.axes}]. Received: {array.shape}")
-    return arguments.contiguous(spec, array)
-
-
 def _structs(
-    specs: Sequence[arguments.Spec],
-    values: Sequence[file.Array],
-    masks: Sequence[file.Array | None] | None = None,
+    starts: Sequence[bytes], values: Sequence[file.Array], masks: Sequence[file.Array | None]
 ) -> bytes:
-    """The structs of all inputs or outputs."""
-    masks = masks or [None] * len(values)
-    return b"".join(
-        arguments.struct(
-            spec, value.shape, arrays.pointer(value), 0 if mask is None else arrays.pointer(mask)
-        )
-        for spec, value, mask in zip(specs, values, masks, strict=True)
-    )
+    """The structs of all inputs or outputs, of which `starts` are all but the addresses."""
+    if len(values) == 1 and not masks:  # the common case
+        return starts[0] + native.addresses(arrays.pointer(values[0]), 0)
+    parts = []
+    for k, value in enumerate(values):
+        mask = masks[k] if masks else None
+        address = 0 if mask is None else arrays.pointer(mask)
+        parts += [starts[k], native.addresses(arrays.pointer(value), address)]
+    return b"".join(parts)
 
 
 def _checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> file.Array:

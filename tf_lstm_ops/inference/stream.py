@@ -72,6 +72,7 @@ class Stream:
         self._handle = handle
         self._run = native.prepared("stream_run_arrays")
         self._calls: dict[Any, _Call] = {}
+        self._is_single = session._is_single
         self._steps = [_steps_of(spec, self.batch) for spec in session.inputs]
 
     def __call__(self, x: Any, out: Any = None) -> Any:
@@ -97,29 +98,49 @@ class Stream:
           TypeError: x has no real numbers, or out is not float32.
           RuntimeError: another thread uses the stream.
         """
-        session = self.session
-        if type(x) is np.ndarray and x.dtype.kind == "f" and session._takes_floats:
-            values, key = (x,), x.shape
-        else:
-            values, key = self._read(x)
+        if not self._is_single:
+            return self._call_several(x, out)
+        if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
+            x = arrays.as_array("x", x)
         # Without a lock, which an exception of a signal handler could leave locked: the call takes
         # the arrays away and brings them back. The library refuses a second thread.
+        call = self._calls.pop(x.shape, None) or self._prepare((x,))
+        if call is None:
+            return self._run_in_place((x,), out)
+        own_xs, own_ys, error, arguments = call
+        own_y = own_ys[0]
+        if out is not None:
+            arrays.checked_out(out, own_y.shape)
+        own_xs[0][...] = x
+        if code := self._run(*arguments):
+            native.fail(code, error)
+        if out is None:
+            out = own_y.copy()
+        else:
+            out[...] = own_y
+        if len(self._calls) == _CALLS:
+            self._calls.clear()
+        self._calls[x.shape] = call
+        return out
+
+    def _call_several(self, x: Any, out: Any) -> Any:
+        """A call with several inputs or outputs, or with indices."""
+        session, (values, key) = self.session, self._read(x)
         call = self._calls.pop(key, None) or self._prepare(values)
         if call is None:
             return self._run_in_place(values, out)
-        own_x, own_y, error, arguments = call
-        results = None
+        own_xs, own_ys, error, arguments = call
+        results: Sequence[Floats] = ()
         if out is not None:
-            results = session._checked_out(out, [each.shape for each in own_y], [])
-        for own, value in zip(own_x, values, strict=True):
+            results = session._checked_out(out, [each.shape for each in own_ys], ())
+        for own, value in zip(own_xs, values, strict=True):
             own[...] = value
         if code := self._run(*arguments):
             native.fail(code, error)
-        if results is None:
-            out = session._outputs.packed([own.copy() for own in own_y])
-        else:
-            for result, own in zip(results, own_y, strict=True):
-                result[...] = own
+        if out is None:
+            out = session._outputs.packed([own.copy() for own in own_ys])
+        for result, own in zip(results, own_ys, strict=False):
+            result[...] = own
         if len(self._calls) == _CALLS:
             self._calls.clear()
         self._calls[key] = call
@@ -130,12 +151,8 @@ class Stream:
         given = self.session._inputs
         values = [
             numbers(spec, label, value)
-            for spec, label, value in zip(
-                given.specs, given.labels("x"), given.flat("x", x), strict=True
-            )
+            for spec, label, value in zip(given.specs, given.labels, given.flat(x), strict=True)
         ]
-        if self.session._takes_floats:
-            return values, values[0].shape
         return values, tuple(value.shape for value in values)
 
     def _prepare(self, values: Sequence[npt.NDArray[Any]]) -> _Call | None:
@@ -154,7 +171,7 @@ class Stream:
     def _count_steps(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, bool]:
         """The number of steps of inputs of these shapes, and whether they have no axis of it."""
         found = []
-        labels = self.session._inputs.labels("x")
+        labels = self.session._inputs.labels
         for label, spec, shape, steps_of in zip(
             labels, self.session.inputs, shapes, self._steps, strict=True
         ):
@@ -206,8 +223,8 @@ class Stream:
                     size if size is not None else (self.batch, steps)[axis]
                     for axis, size in enumerate(spec.shape)
                 ),
-                arrays.pointer(value),
             )
+            + native.addresses(arrays.pointer(value), 0)
             for spec, value in zip(specs, values, strict=True)
         ]
         return ctypes.c_char_p(b"".join(content)), ctypes.c_int32(len(content))
@@ -217,7 +234,11 @@ class Stream:
         session = self.session
         steps, is_step = self._count_steps([value.shape for value in values])
         x = [contiguous(spec, value) for spec, value in zip(session.inputs, values, strict=True)]
-        y = session._checked_out(out, self._output_shapes(steps, is_step), x)
+        shapes = self._output_shapes(steps, is_step)
+        if out is None:
+            y = [np.empty(shape, np.float32) for shape in shapes]
+        else:
+            y = session._checked_out(out, shapes, x)
         error = native.Error()
         if code := self._run(*self._arguments(steps, x, y, error)):
             native.fail(code, error)

@@ -1,15 +1,8 @@
 #include "backends/cpu/frozen_product.h"
 
 #include "backends/cpu/plan/cost.h"
-#include "backends/cpu/plan/forward_schedule.h"
-#include "backends/cpu/team/thread_team.h"
 
 namespace tf_lstm_ops::cpu {
-namespace {
-
-constexpr int64_t kRowsOfItem = ForwardSchedule::kBandRows;
-
-}  // namespace
 
 FrozenProduct::FrozenProduct(const float* weights, const float* bias,
                              int64_t depth, int64_t columns) {
@@ -21,22 +14,10 @@ FrozenProduct::FrozenProduct(const float* weights, const float* bias,
   product_ = {packed, bias, depth, columns};
 }
 
-void FrozenProduct::Run(const float* x, int64_t rows, float* y,
-                        int threads) const {
-  const Engine& engine = *SelectedInstructionSet().engine;
-  const Rates rates;
-  const int64_t items = CeilDiv(rows, kRowsOfItem);
-  const double time = static_cast<double>(rows * product_.depth) *
-                      static_cast<double>(CeilDiv(
-                          product_.columns, engine.forward.traits.lanes)) *
-                      rates.multiply_add;
-  RunItems(items, ThreadsOfPhase(rates, time, items, threads),
-           [&](int64_t item, int) {
-             const int64_t first = item * kRowsOfItem;
-             engine.run_product(product_, x + first * product_.depth,
-                                Min(kRowsOfItem, rows - first),
-                                y + first * product_.columns);
-           });
+double FrozenProduct::row_time() const {
+  const int lanes = SelectedInstructionSet().engine->forward.traits.lanes;
+  const auto vectors = static_cast<double>(CeilDiv(product_.columns, lanes));
+  return Rates().multiply_add * static_cast<double>(product_.depth) * vectors;
 }
 
 }  // namespace tf_lstm_ops::cpu

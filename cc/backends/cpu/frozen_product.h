@@ -17,10 +17,19 @@ class FrozenProduct {
   FrozenProduct(const float* weights, const float* bias, int64_t depth,
                 int64_t columns);
 
-  // Computes y [rows, columns] of x [rows, depth], on one thread where the work
-  // is small. Thread-safe. It allocates nothing. With one thread it takes no
-  // lock.
-  void Run(const float* x, int64_t rows, float* y, int threads) const;
+  // Computes `rows` rows of y, y_stride apart, on this thread. x[r] is a row of
+  // `depth` elements, which may overlap others. The bits of a row do not depend
+  // on the others. Thread-safe. It allocates nothing and takes no lock.
+  void Run(const float* const* x, int64_t rows, float* y,
+           int64_t y_stride) const {
+    SelectedInstructionSet().engine->run_product(product_, x, rows, y,
+                                                 y_stride);
+  }
+
+  int64_t depth() const { return product_.depth; }
+  int64_t columns() const { return product_.columns; }
+  // Predicted nanoseconds of a row, for the number of threads.
+  double row_time() const;
 
  private:
   PackedProduct product_;

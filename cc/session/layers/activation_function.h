@@ -45,6 +45,8 @@ struct ActivationFunction {
   // y = f(x), [rows, width]. y may be x. Not for kPRelu. The bits of a row do
   // not depend on the number of rows.
   void Apply(const float* x, int64_t rows, int64_t width, float* y) const;
+  // About the nanoseconds of an element, for the number of threads.
+  double element_time() const;
 };
 
 // Reads `activation` and `numbers`, of functions up to `last`.

@@ -17,20 +17,20 @@ inline int64_t PackProduct(const float* weights, int64_t depth, int64_t columns,
   return RoundUpToLanes<float>(columns) * depth;
 }
 
-inline void RunProduct(const PackedProduct& product, const float* x,
-                       int64_t rows, float* y) {
+inline void RunProduct(const PackedProduct& product, const float* const* x,
+                       int64_t rows, float* y, int64_t y_stride) {
   const int64_t depth = product.depth, columns = product.columns;
   for (int64_t n = 0; n < columns; n += kProductColumns<float>) {
     const int64_t width = Min(columns - n, kProductColumns<float>);
     WithConstant<kColumns>(CeilDiv(width, kLanes<float>), [&](auto vectors) {
       MultiplyBand<decltype(vectors)::value>(
-          [&](int64_t r) { return x + r * depth; },
+          [&](int64_t r) { return x[r]; },
           WeightColumns<float>{product.packed + n * depth, depth},
           ProductRange{0, rows, width},
-          [&](int64_t r) { return y + r * columns + n; });
+          [&](int64_t r) { return y + r * y_stride + n; });
     });
   }
-  for (int64_t r = 0; product.bias && r < rows; ++r, y += columns) {
+  for (int64_t r = 0; product.bias && r < rows; ++r, y += y_stride) {
     for (int64_t n = 0; n < columns; n += kLanes<float>) {
       const int64_t width = columns - n;
       StoreN(LoadN(y + n, width) + LoadN(product.bias + n, width), y + n,
