@@ -31,6 +31,7 @@ NodeReader::NodeReader(const FileView& file, const NodeRecord& record,
     : file_(file),
       record_(record),
       kind_(record.layer.kind),
+      operand_count_(record.operand_count),
       index_(index),
       error_(error) {
   record_.layer.kind = 0;

@@ -56,6 +56,7 @@ class NodeReader {
                      std::initializer_list<int64_t> sizes);
 
   uint32_t kind() const { return kind_; }
+  uint32_t operand_count() const { return operand_count_; }
 
  private:
   uint64_t InRange(const char* name, uint64_t value, uint64_t low,
@@ -68,7 +69,7 @@ class NodeReader {
 
   const FileView& file_;
   NodeRecord record_;  // fields that were read are zero
-  const uint32_t kind_;
+  const uint32_t kind_, operand_count_;
   const uint32_t index_;
   Error* const error_;
   bool ok_ = true;

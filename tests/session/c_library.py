@@ -30,16 +30,38 @@ class Info(ctypes.Structure):
         *(("struct_size", c_uint32), ("threads", c_int32)),
         *(("input_size", c_int64), ("output_size", c_int64), ("state_size", c_int64)),
         *(("returns_sequence", c_int32), ("can_stream", c_int32)),
+        *(("input_count", c_int32), ("output_count", c_int32)),
+        *(("state_count", c_int32), ("blocking_layer", c_int32)),
     ]
 
 
+class Array(ctypes.Structure):
+    _fields_ = [
+        *(("struct_size", c_uint32), ("type", c_int32), ("rank", c_int32), ("reserved", c_int32)),
+        *(("shape", c_int64 * 6), ("data", c_void_p), ("mask", c_void_p)),
+    ]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(self.shape[: self.rank])
+
+
 _FLOATS, _ERROR = c_void_p, POINTER(Error)
+_ARRAYS = [c_void_p, POINTER(Array), c_int32, POINTER(Array), c_int32, _ERROR]
 FUNCTIONS = {
     "session_open": [c_char_p, POINTER(Options), POINTER(c_void_p), _ERROR],
     "session_open_data": [c_void_p, c_uint64, POINTER(Options), POINTER(c_void_p), _ERROR],
     "session_get_info": [c_void_p, POINTER(Info), _ERROR],
     "session_get_data": [c_void_p, POINTER(c_void_p), POINTER(c_uint64), _ERROR],
     "session_run": [c_void_p, c_int64, c_int64, _FLOATS, c_void_p, _FLOATS, c_int64, _ERROR],
+    **{
+        f"session_get_{what}": [c_void_p, c_int32, POINTER(Array), POINTER(c_char_p), _ERROR]
+        for what in ("input", "output")
+    },
+    "session_get_state": [c_void_p, c_int32, POINTER(Array), _ERROR],
+    "session_infer_shapes": _ARRAYS,
+    "session_run_arrays": _ARRAYS,
+    "stream_run_arrays": _ARRAYS,
     "stream_open": [c_void_p, c_int64, POINTER(c_void_p), _ERROR],
     "stream_run": [c_void_p, c_int64, _FLOATS, c_int64, _FLOATS, c_int64, _ERROR],
     "stream_reset": [c_void_p, c_void_p, c_int64, _ERROR],
@@ -95,6 +117,28 @@ def aligned(data: bytes) -> np.ndarray:
     return copy
 
 
+def as_struct(array: np.ndarray, mask: np.ndarray | None = None) -> Array:
+    """An array of a call. It and its mask, of bytes, must outlive the struct."""
+    struct = Array(struct_size=ctypes.sizeof(Array), rank=array.ndim, data=array.ctypes.data)
+    struct.type = int(array.dtype == np.int32)
+    struct.shape[: array.ndim] = array.shape
+    struct.mask = None if mask is None else mask.ctypes.data
+    return struct
+
+
+def empty_structs(count: int) -> ctypes.Array[Array]:
+    return (Array * count)(*[Array(struct_size=ctypes.sizeof(Array))] * count)
+
+
+def call_arrays(
+    library: ctypes.CDLL, name: str, handle: c_void_p, inputs: list[Array], y: list[np.ndarray]
+) -> None:
+    """Calls *_run_arrays, which writes to `y`."""
+    outputs = [as_struct(array) for array in y]
+    arguments = ((Array * len(inputs))(*inputs), len(inputs))
+    call(library, name, handle, *arguments, (Array * len(y))(*outputs), len(y))
+
+
 class Session:
     """A session of the bytes of a file, or of a path."""
 
@@ -141,6 +185,20 @@ class Session:
         call(self.library, "session_run", self.handle, *arguments)
         return y
 
+    def run(
+        self, inputs: list[np.ndarray], masks: list[np.ndarray | None] | None = None
+    ) -> list[np.ndarray]:
+        """All outputs from all inputs, which are contiguous and of the type of the input."""
+        masks = [None] * len(inputs) if masks is None else masks
+        valid = [None if mask is None else np.ascontiguousarray(mask, np.uint8) for mask in masks]
+        x = [as_struct(array, mask) for array, mask in zip(inputs, valid, strict=True)]
+        found = empty_structs(self.info.output_count)
+        arguments = ((Array * len(x))(*x), len(x), found, len(found))
+        call(self.library, "session_infer_shapes", self.handle, *arguments)
+        y = [np.full(struct.sizes, np.nan, np.float32) for struct in found]
+        call_arrays(self.library, "session_run_arrays", self.handle, x, y)
+        return y
+
 
 class Stream:
     def __init__(self, session: Session, batch: int = 1):
@@ -159,6 +217,13 @@ class Stream:
         y = np.full([self.batch, *outputs, self.info.output_size], np.nan, np.float32)
         arguments = (steps, x.ctypes.data, x.size, y.ctypes.data, y.size)
         call(self.library, "stream_run", self.handle, *arguments)
+        return y
+
+    def run(self, inputs: list[np.ndarray], shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+        """All outputs, of these shapes, from all inputs [batch, steps, ...]."""
+        y = [np.full(shape, np.nan, np.float32) for shape in shapes]
+        x = [as_struct(array) for array in inputs]
+        call_arrays(self.library, "stream_run_arrays", self.handle, x, y)
         return y
 
     def reset(self, rows: list[int] | None = None) -> None:

@@ -6,6 +6,7 @@ The recurrent layers are those of tests/oracle.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,15 @@ from oracle import keras_gru_v2, keras_lstm, keras_lstm_v2, keras_simple_rnn, la
 from . import session_file as f
 
 Array = np.ndarray
+
+
+class _Call(NamedTuple):
+    x: Array
+    mask: Array | None
+    backwards: bool
+    states: Sequence[Array]  # h and, of an LSTM, c, before the first step
+
+
 NAMES = {number: name for name, number in f.FUNCTIONS.items()}
 
 
@@ -29,10 +39,9 @@ def activate(function: str | int, x: Array) -> Array:
     return keras_lstm_v2.ACTIVATIONS[name](x)
 
 
-def _lstm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+def _lstm(layer: f.Layer, a: dict[str, Array], call: _Call):
     """Outputs in the order of computation, h and c."""
-    hidden = layer.units if layer.hidden_size is None else layer.hidden_size
-    states = (np.zeros((len(x), hidden)), np.zeros((len(x), layer.units)))
+    x, mask, backwards, states = call
     weights = (a["kernel"], a["recurrent_kernel"], a.get("bias", np.zeros(4 * layer.units)))
     peephole = a.get("peephole", np.zeros((3, layer.units)))
     names = [name_of(layer.activation), name_of(layer.recurrent_activation)]
@@ -50,11 +59,11 @@ def _lstm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, bac
     return keras_lstm.keras_lstm(keras_lstm.Arguments(x, *states, *weights, peephole), options)
 
 
-def _gru(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+def _gru(layer: f.Layer, a: dict[str, Array], call: _Call):
+    x, mask, backwards, [h] = call
     bias = a.get("bias", np.zeros(3 * layer.units))
     if layer.cell == f.GRU:
         bias = np.stack([bias, a.get("recurrent_bias", np.zeros(3 * layer.units))])
-    h = np.zeros((len(x), layer.units))
     return keras_gru_v2.keras_gru_v2(
         keras_gru_v2.Arguments(x, h, a["kernel"], a["recurrent_kernel"], bias),
         activation=name_of(layer.activation),
@@ -64,9 +73,9 @@ def _gru(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, back
     )
 
 
-def _simple_rnn(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
+def _simple_rnn(layer: f.Layer, a: dict[str, Array], call: _Call):
     """Of relu by the LSTM's list of functions; `keras_simple_rnn` has tanh only."""
-    h = np.zeros((len(x), layer.units))
+    x, mask, backwards, [h] = call
     bias = a.get("bias", np.zeros(layer.units))
     arguments = keras_simple_rnn.Arguments(x, h, a["kernel"], a["recurrent_kernel"], bias)
     function = keras_lstm_v2.ACTIVATIONS[name_of(layer.activation)]
@@ -74,8 +83,8 @@ def _simple_rnn(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | Non
     return keras_simple_rnn.keras_simple_rnn(arguments, options, function)
 
 
-def _layer_norm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | None, backwards: bool):
-    states = np.zeros((len(x), layer.units))
+def _layer_norm(layer: f.Layer, a: dict[str, Array], call: _Call):
+    x, mask, backwards, states = call
     is_lstm = layer.cell == f.LAYER_NORM_LSTM
     gates, nothing = 4 if is_lstm else 3, np.zeros(0)
     bias = a.get("bias", np.zeros(gates * layer.units))
@@ -83,7 +92,7 @@ def _layer_norm(layer: f.Layer, a: dict[str, Array], x: Array, mask: Array | Non
         bias = np.stack([bias, a.get("recurrent_bias", np.zeros(3 * layer.units))])
     state = (a["state_gamma"], a["state_beta"]) if is_lstm else (nothing, nothing)
     arguments = layer_norm.Arguments(
-        *(x, states, states if is_lstm else nothing, a["kernel"], a["recurrent_kernel"]),
+        *(x, states[0], states[1] if is_lstm else nothing, a["kernel"], a["recurrent_kernel"]),
         *(bias, a["input_gamma"], a["recurrent_gamma"], *state),
     )
     options = layer_norm.Options(
@@ -111,13 +120,23 @@ MERGES = {
 }
 
 
-def _recurrent(layer: f.Layer, x: Array, mask: Array | None) -> tuple[Array, list[Array]]:
-    """The output, and h and c of the first direction."""
-    results, outputs = [], []
+def is_lstm(layer: f.Layer) -> bool:
+    return layer.cell in (f.LSTM, f.LAYER_NORM_LSTM)
+
+
+def recurrent(
+    layer: f.Layer, x: Array, mask: Array | None, initial: Sequence[Array] = ()
+) -> tuple[Array, list[Array]]:
+    """The output, and the final states of each direction. Without `initial` states are zero."""
+    hidden = layer.units if layer.hidden_size is None else layer.hidden_size
+    sizes = [hidden, layer.units] if is_lstm(layer) else [hidden]
+    outputs, states = [], []
     for direction, arrays in enumerate(layer.arrays):
         a = {name: np.asarray(values, np.float64) for name, values in arrays.items()}
         backwards = layer.directions == f.BACKWARDS or direction == 1
-        result = CELLS[layer.cell](layer, a, x, mask, backwards)
+        first = direction * len(sizes)
+        before = initial[first : first + len(sizes)] or [np.zeros((len(x), n)) for n in sizes]
+        result = CELLS[layer.cell](layer, a, _Call(x, mask, backwards, before))
         output = result.outputs
         if layer.flags & f.ZERO_OUTPUT and mask is not None:
             in_order = mask[:, ::-1] if backwards else mask
@@ -126,23 +145,21 @@ def _recurrent(layer: f.Layer, x: Array, mask: Array | None) -> tuple[Array, lis
             output = output[:, -1]
         elif backwards and not layer.flags & f.IN_ORDER:
             output = output[:, ::-1]
-        results.append(result)
         outputs.append(output)
-    is_lstm = layer.cell in (f.LSTM, f.LAYER_NORM_LSTM)
-    states = [results[0].h, *([results[0].c] if is_lstm else [])]
+        states += [result.h, *([result.c] if is_lstm(layer) else [])]
     return MERGES[layer.merge](*outputs) if len(outputs) == 2 else outputs[0], states
 
 
 def run(
     layers: Sequence[f.Layer], x: Array, mask: Array | None = None
 ) -> tuple[Array, list[Array]]:
-    """The output of the last layer, and the final states of all recurrent layers."""
+    """The output of the last layer, and the final states of all layers, of the first direction."""
     x, all_states = np.asarray(x, np.float64), []
     mask = None if mask is None else np.asarray(mask, bool)
     for layer in layers:
         if layer.kind == f.RECURRENT:
-            x, states = _recurrent(layer, x, mask)
-            all_states += states
+            x, states = recurrent(layer, x, mask)
+            all_states += states[: 2 if is_lstm(layer) else 1]
         elif layer.kind == f.MASKING:
             mask = (x != np.float32(layer.number)).any(axis=-1)
             x = np.where(mask[:, :, None], x, 0)

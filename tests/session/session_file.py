@@ -1,6 +1,7 @@
 """A writer of session files for tests, from docs/reference/session_file.md.
 
-It checks nothing, so that tests can write wrong files. It needs NumPy only.
+`write` writes version 1, `write_graph` version 2. They check nothing, so that tests can write wrong
+files. They need NumPy only.
 """
 
 from __future__ import annotations
@@ -14,18 +15,32 @@ import numpy as np
 MAGIC = bytes([0x89, 0x54, 0x4C, 0x4F, 0x53, 0x0D, 0x0A, 0x1A])
 HEADER = struct.Struct("<8sIIQQ32s")
 RECORD = struct.Struct("<8I3Q2d20Qd16s")
+HEADER_2 = struct.Struct("<8sIIQ5I20s")
+INPUT = struct.Struct("<2I5q16s64s")
+OUTPUT = struct.Struct("<I60s64s")
+NODE = struct.Struct("<4I8q4d16s")  # behind the record of a layer
 ALIGNMENT = 64
 
-RECURRENT, DENSE, ACTIVATION, MASKING = 1, 2, 3, 4
+RECURRENT, DENSE, ACTIVATION, MASKING, EMBEDDING, CONVOLUTION, DEPTHWISE = range(1, 8)
+SCALE, NORMALIZATION, POOLING, GLOBAL_POOLING, RESHAPE, TRANSPOSITION = range(8, 14)
+REPETITION, UPSAMPLING, PADDING, CONCATENATION, COMBINATION, PAIRS, MASKS = range(14, 21)
+ABSENT = 0xFFFFFFFF
+FLOATS, INTS = 0, 1
 LSTM, GRU, GRU_RESET_BEFORE, LAYER_NORM_LSTM, LAYER_NORM_GRU, SIMPLE_RNN = 1, 2, 3, 4, 5, 6
 FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 CONCATENATE, SUM, PRODUCT, AVERAGE = 1, 2, 3, 4
-SEQUENCE, ZERO_OUTPUT, CARRIES_NORMALIZED, IN_ORDER = 1, 2, 4, 8
+SEQUENCE, ZERO_OUTPUT, CARRIES_NORMALIZED, IN_ORDER, STATES, MAKES_MASK = 1, 2, 4, 8, 16, 32
 _NAMES = (
     *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
     *("leaky_relu", "silu", "gelu"),
 )
+_NAMES_2 = (
+    *("relu with numbers", "elu with a number", "celu", "selu", "softplus", "squareplus"),
+    *("soft_shrink", "hard_shrink", "tanh_shrink", "threshold", "sparse_plus", "sparse_sigmoid"),
+    *("exponential", "hard_silu", "mish", "log_sigmoid", "log_softmax", "gelu by tanh", "prelu"),
+)
 FUNCTIONS = {name: number for number, name in enumerate(_NAMES)} | {"softmax": 16}
+FUNCTIONS_2 = {name: number for number, name in enumerate(_NAMES_2, 17)}
 ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),
     *("projection", "input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
@@ -53,7 +68,7 @@ class Layer:
 
 
 def _number(function: str | int) -> int:
-    return FUNCTIONS[function] if isinstance(function, str) else function
+    return (FUNCTIONS | FUNCTIONS_2)[function] if isinstance(function, str) else function
 
 
 def _record(layer: Layer, offsets: list[int]) -> bytes:
@@ -66,18 +81,103 @@ def _record(layer: Layer, offsets: list[int]) -> bytes:
     )
 
 
-def write(layers: Sequence[Layer]) -> bytes:
-    """The bytes of a file."""
-    at = HEADER.size + RECORD.size * len(layers)
-    records, chunks = [], []
-    for layer in layers:
+class _Arrays:
+    """The arrays behind the tables, which end at `at`."""
+
+    def __init__(self, at: int):
+        self.at = at
+        self.chunks: list[bytes] = []
+
+    def offsets(self, layer: Layer) -> list[int]:
         offsets = [0] * (2 * len(ARRAYS))
         for direction, arrays in enumerate(layer.arrays):
             for name, values in arrays.items():
                 data = np.ascontiguousarray(values, "<f4").tobytes()
-                offsets[direction * len(ARRAYS) + ARRAYS.index(name)] = at
-                chunks.append(data + bytes(-len(data) % ALIGNMENT))
-                at += len(chunks[-1])
-        records.append(_record(layer, offsets))
-    header = HEADER.pack(MAGIC, 1, len(layers), at, layers[0].input_size, bytes(32))
-    return b"".join([header, *records, *chunks])
+                offsets[direction * len(ARRAYS) + ARRAYS.index(name)] = self.at
+                self.chunks.append(_padded(data))
+                self.at += len(self.chunks[-1])
+        return offsets
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % ALIGNMENT)
+
+
+def write(layers: Sequence[Layer]) -> bytes:
+    """The bytes of a file of version 1."""
+    arrays = _Arrays(HEADER.size + RECORD.size * len(layers))
+    records = [_record(layer, arrays.offsets(layer)) for layer in layers]
+    header = HEADER.pack(MAGIC, 1, len(layers), arrays.at, layers[0].input_size, bytes(32))
+    return b"".join([header, *records, *arrays.chunks])
+
+
+@dataclass
+class Input:
+    """The record of an input. `dims` are the axes behind the batch; -1: any size."""
+
+    dims: Sequence[int]
+    type: int = FLOATS
+    name: str = ""
+
+
+@dataclass
+class Node:
+    """The record of a node. Operands are numbers of values; None: absent."""
+
+    layer: Layer
+    operands: Sequence[int | None]
+    batch_axes: int = 1
+    ints: Sequence[int] = ()
+    numbers: Sequence[float] = ()
+
+
+@dataclass
+class Graph:
+    """The tables of a file of version 2. `outputs` are numbers of values."""
+
+    inputs: Sequence[Input]
+    nodes: Sequence[Node]
+    outputs: Sequence[int]
+    output_names: Sequence[str] = ()
+    input_structure: int = 0
+    output_structure: int = 0
+
+
+def _node(node: Node, first: int, offsets: list[int]) -> bytes:
+    ints, numbers = [*node.ints], [*node.numbers]
+    return _record(node.layer, offsets) + NODE.pack(
+        *(first, len(node.operands), node.batch_axes, 0),
+        *(ints + [0] * (8 - len(ints))),
+        *(numbers + [0.0] * (4 - len(numbers))),
+        bytes(16),
+    )
+
+
+def _input(record: Input) -> bytes:
+    dims = [*record.dims]
+    axes = dims + [0] * (5 - len(dims))
+    return INPUT.pack(record.type, 1 + len(dims), *axes, bytes(16), record.name.encode())
+
+
+def write_graph(graph: Graph) -> bytes:
+    """The bytes of a file of version 2."""
+    operands = [operand for node in graph.nodes for operand in node.operands]
+    numbers = [ABSENT if operand is None else operand for operand in operands]
+    names = [*graph.output_names] + [""] * (len(graph.outputs) - len(graph.output_names))
+    inputs = b"".join(map(_input, graph.inputs))
+    outputs = b"".join(
+        OUTPUT.pack(value, bytes(60), name.encode())
+        for value, name in zip(graph.outputs, names, strict=True)
+    )
+    tables = inputs + outputs + _padded(struct.pack(f"<{len(numbers)}I", *numbers))
+    record_size = RECORD.size + NODE.size
+    arrays = _Arrays(HEADER_2.size + len(tables) + record_size * len(graph.nodes))
+    records, first = [], 0
+    for node in graph.nodes:
+        records.append(_node(node, first, arrays.offsets(node.layer)))
+        first += len(node.operands)
+    header = HEADER_2.pack(
+        *(MAGIC, 2, len(graph.nodes), arrays.at, len(graph.inputs), len(graph.outputs)),
+        *(len(operands), graph.input_structure, graph.output_structure, bytes(20)),
+    )
+    return b"".join([header, tables, *records, *arrays.chunks])

@@ -28,7 +28,6 @@ class Embedding final : public Layer {
                   "its input has %d axes, must have %d or fewer", in[0].rank,
                   kMaxRank - 1);
     }
-    if (returns_mask_ && !RequireRank(in[0], 2, error)) return false;
     out[0] = in[0];
     out[0].Append(units_);
     if (returns_mask_) out[1] = in[0];
