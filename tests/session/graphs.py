@@ -62,7 +62,9 @@ def convolution(
     rng: np.random.Generator, inputs: int, units: int, k: int, groups: int, function: str = "linear"
 ) -> f.Layer:
     arrays = {"kernel": normal(rng, k, inputs // groups, units), "bias": normal(rng, units)}
-    return f.Layer(f.CONVOLUTION, inputs, units, activation=function, hidden_size=0, arrays=[arrays])
+    return f.Layer(
+        f.CONVOLUTION, inputs, units, activation=function, hidden_size=0, arrays=[arrays]
+    )
 
 
 def depthwise(rng: np.random.Generator, inputs: int, m: int, k: int) -> f.Layer:
@@ -112,7 +114,9 @@ def _functions(rng: np.random.Generator) -> f.Graph:
         size = int(np.prod(shape))
         x = 0 if len(shape) == 1 else b.plain(f.REPETITION, b.plain(f.GLOBAL_POOLING, 0), ints=[4])
         alpha = [{"kernel": normal(rng, size)}]
-        outputs.append(b.one(f.Layer(f.ACTIVATION, size, size, activation="prelu", arrays=alpha), x))
+        outputs.append(
+            b.one(f.Layer(f.ACTIVATION, size, size, activation="prelu", arrays=alpha), x)
+        )
     outputs.append(b.dense(0, C, 5, "mish"))
     return b.graph(*outputs, output_structure=1)
 
