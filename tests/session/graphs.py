@@ -240,7 +240,7 @@ def _time_distributed(rng: np.random.Generator) -> f.Graph:
 def _hierarchy(rng: np.random.Generator) -> f.Graph:
     """A layer with masks for each sentence, and one over the sentences."""
     b = Builder(rng, f.Input([-1, 5], f.INTS))
-    x, mask = b.add(embedding(rng, 7, 4, f.MAKES_MASK), 0)
+    x, mask = b.add(embedding(rng, 7, 4, f.MAKES_MASK), 0, batch_axes=2)
     x = b.one(layers.recurrent(rng, f.LSTM, 4, 5, flags=0), x, mask, batch_axes=2)
     x, mask = b.add(layers.masking(5), x)
     return b.graph(b.one(layers.recurrent(rng, f.GRU, 5, 4), x, mask))
