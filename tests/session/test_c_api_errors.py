@@ -103,7 +103,7 @@ LARGEST = "must be from 1 to 16777216"
         ("lstm", "activation", 16, "activation is 16, must be from 0 to 10"),
         ("gru", "activation", 11, "activation is 11, must be from 0 to 10"),
         ("layer norm gru", "activation", 1, "activation is 1, must be 2"),
-        ("dense only", "activation", 12, "activation is 12, must be from 0 to 10"),
+        ("dense only", "activation", 12, "activation is 12, must be 0 to 10 or 16 to 34"),
         ("masking", "activation", 1, "activation is 1, must be 0"),
         ("lstm", "recurrent_activation", 11, "recurrent_activation is 11, must be from 0 to 10"),
         ("layer norm gru", "recurrent_activation", 2, "recurrent_activation is 2, must be 3"),

@@ -11,21 +11,14 @@ namespace {
 // The state is the last steps of the input, [B, steps, channels].
 class CausalStream final : public StreamLayer {
  public:
-  CausalStream(const CausalLayer& layer, int64_t batch, int threads)
+  CausalStream(const CausalLayer& layer, int64_t batch)
       : layer_(layer),
         batch_(batch),
-        threads_(threads),
         steps_(layer.state_shape(0).dims[0]),
         channels_(layer.state_shape(0).dims[1]) {}
 
   void Place(cpu::Scratch<float>* memory) override {
     state_ = memory->Take(batch_ * steps_ * channels_);
-  }
-
-  void Prepare(int64_t block_steps, LayerMemory* memory) override {
-    for (int64_t steps = 1; steps <= block_steps; steps *= 2) {
-      layer_.Reserve(batch_ * steps, threads_, memory);
-    }
   }
 
   void Run(int64_t steps, const LayerCall& call) override {
@@ -46,7 +39,6 @@ class CausalStream final : public StreamLayer {
  private:
   const CausalLayer& layer_;
   const int64_t batch_;
-  const int threads_;
   const int64_t steps_, channels_;
   float* state_ = nullptr;
 };
@@ -88,8 +80,8 @@ Shape CausalLayer::state_shape(int) const {
 }
 
 std::unique_ptr<StreamLayer> CausalLayer::NewStreamLayer(int64_t batch,
-                                                         int threads) const {
-  return std::make_unique<CausalStream>(*this, batch, threads);
+                                                         int) const {
+  return std::make_unique<CausalStream>(*this, batch);
 }
 
 }  // namespace tf_lstm_ops::session

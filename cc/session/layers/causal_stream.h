@@ -22,15 +22,11 @@ class CausalLayer : public Layer {
   const char* needs() const final;
   int state_count() const final;
   Shape state_shape(int k) const final;
-  std::unique_ptr<StreamLayer> NewStreamLayer(int64_t batch,
-                                              int threads) const final;
+  std::unique_ptr<StreamLayer> NewStreamLayer(int64_t batch, int) const final;
 
   // Computes the output. `head` [N, before, channels] are the steps before the
   // input, in place of zeros; it may be null.
   virtual void RunBehind(const float* head, const LayerCall& call) const = 0;
-  // Allocates what a call with so many windows needs.
-  virtual void Reserve(int64_t rows, int threads,
-                       LayerMemory* memory) const = 0;
 
  protected:
   Steps StepsOf(const float* head, const Tensor& x) const {

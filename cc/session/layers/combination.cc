@@ -29,6 +29,10 @@ class Combination final : public Layer {
 
   bool Infer(const Shape* in, int in_count, Shape* out,
              Error* error) const override {
+    if (operation_ == kDifference && in_count != 2) {
+      return Fail(error, error->code, "a difference has 2 operands, not %d",
+                  in_count);
+    }
     out[0] = in[0];
     for (int k = 1; k < in_count; ++k) {
       if (!RequireRank(in[k], in[0].rank, error)) return false;
@@ -144,10 +148,6 @@ class Combination final : public Layer {
 std::unique_ptr<Layer> ReadCombination(NodeReader* reader) {
   const auto operation =
       static_cast<Operation>(reader->Int(0, "operation", kSum, kMinimum));
-  if (operation == kDifference && reader->operand_count() != 2) {
-    reader->Fail("operand_count is %u, must be 2 for a difference",
-                 reader->operand_count());
-  }
   if (!reader->ok()) return nullptr;
   return std::make_unique<Combination>(operation);
 }

@@ -43,20 +43,17 @@ class Convolution final : public CausalLayer {
     if (rows == 0) return;
     const Steps steps = StepsOf(head, call.in[0]);
     const Bands bands = BandsOf(rows, call.threads);
-    const int64_t own = bands.band * depth();
     float* copies = nullptr;
     if (!has_windows() || !windows_.AreInside(steps.count)) {
       copies = Copies(bands, call.threads, call.memory);
     }
-    ForBands(
-        bands, call.threads, [&](int64_t first, int64_t count, int thread) {
-          RunBand(steps, WindowCursor(first, out.dims[1]), count,
-                  copies + thread * own, call.out[0].floats() + first * units_);
-        });
-  }
-
-  void Reserve(int64_t rows, int threads, LayerMemory* memory) const override {
-    Copies(BandsOf(rows, threads), threads, memory);
+    ForBands(bands, call.threads,
+             [&](int64_t first, int64_t count, int thread) {
+               float* own =
+                   copies ? copies + thread * bands.band * depth() : nullptr;
+               RunBand(steps, WindowCursor(first, out.dims[1]), count, own,
+                       call.out[0].floats() + first * units_);
+             });
   }
 
  private:

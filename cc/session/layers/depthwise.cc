@@ -39,8 +39,6 @@ class Depthwise final : public CausalLayer {
             });
   }
 
-  void Reserve(int64_t, int, LayerMemory*) const override {}
-
  private:
   void RunWindow(const Steps& steps, const WindowCursor& at, float* y) const {
     int64_t s = at.t * windows_.stride - steps.before;

@@ -17,13 +17,17 @@ class Embedding final : public Layer {
         units_(units),
         returns_mask_(returns_mask) {}
 
+  int output_count() const override { return returns_mask_ ? 2 : 1; }
+  Type output_type(int k) const override {
+    return k == 0 ? Type::kFloat : Type::kMask;
+  }
+
   bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
     if (in[0].rank >= kMaxRank) {
       return Fail(error, error->code,
                   "its input has %d axes, must have %d or fewer", in[0].rank,
                   kMaxRank - 1);
     }
-    if (returns_mask_ && !RequireRank(in[0], 2, error)) return false;
     out[0] = in[0];
     out[0].Append(units_);
     if (returns_mask_) out[1] = in[0];

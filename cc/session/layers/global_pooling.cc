@@ -12,8 +12,12 @@ class GlobalPooling final : public Layer {
   GlobalPooling(bool is_average, bool keeps_time)
       : is_average_(is_average), keeps_time_(keeps_time) {}
 
-  bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
+  bool Infer(const Shape* in, int in_count, Shape* out,
+             Error* error) const override {
     if (!RequireRank(in[0], 3, error)) return false;
+    if (!is_average_ && in_count > 1 && in[1].rank > 0) {
+      return Fail(error, error->code, "the maximum has no mask");
+    }
     const int64_t batch = in[0].dims[0];
     out[0] = keeps_time_ ? SequenceOf(batch, 1, in[0].last())
                          : Shape{2, {batch, in[0].last()}};
@@ -51,10 +55,6 @@ class GlobalPooling final : public Layer {
 std::unique_ptr<Layer> ReadGlobalPooling(NodeReader* reader) {
   const bool is_average = reader->Int(0, "kind of pooling", 0, 1) == 1;
   const bool keeps_time = reader->Int(1, "whether time stays", 0, 1) == 1;
-  if (!is_average && reader->operand_count() > 1) {
-    reader->Fail("operand_count is %u, must be 1: the maximum has no mask",
-                 reader->operand_count());
-  }
   if (!reader->ok()) return nullptr;
   return std::make_unique<GlobalPooling>(is_average, keeps_time);
 }
