@@ -6,25 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from session import graphs, layers, native_program, session_file
+from session import graphs, layers, native_program
 
 pytestmark = native_program.glibc
 
 
 def write_all(folder: Path, version: int) -> list[str]:
     """Writes small files of one version, which together have every kind of layer."""
-    if version == 1:
-        return [str(native_program.write(folder, name)) for name in layers.CHAINS]
-    paths = []
-    for name in graphs.GRAPHS:
-        paths.append(folder / name.replace(" ", "_"))
-        paths[-1].write_bytes(session_file.write_graph(graphs.make(name)))
-    return [*map(str, paths)]
+    write, names = {
+        1: (native_program.write, layers.CHAINS),
+        2: (native_program.write_graph, graphs.GRAPHS),
+    }[version]
+    return [str(write(folder, name)) for name in names]
 
 
-def fuzz(
-    program: Path, files: list[str], seed: int, count: int, mebibytes: int
-) -> tuple[int, int]:
+def fuzz(program: Path, files: list[str], seed: int, count: int, mebibytes: int) -> tuple[int, int]:
     """How many mutated files were opened and computed."""
     numbers = [str(number) for number in (seed, 0, count, mebibytes)]
     done = subprocess.run([program, *numbers, *files], capture_output=True, text=True, timeout=1800)
