@@ -39,7 +39,7 @@ class ActivationLayer final : public Layer {
   const int64_t size_;
 };
 
-// z if z > 0, else alpha z. alpha repeats along the last axes.
+// z if z > 0, else alpha z. `alpha` repeats along the last axes.
 class PRelu final : public Layer {
  public:
   PRelu(const float* alpha, int64_t size) : alpha_(alpha), size_(size) {}
@@ -60,14 +60,16 @@ class PRelu final : public Layer {
   void Run(const LayerCall& call) const override {
     const Tensor& x = call.in[0];
     const int64_t count = x.shape.Count();
-    ForRows(
-        count / size_, size_, kElementTime, call.threads,
-        [&](int64_t first, int64_t rows) {
-          for (int64_t r = first; r < first + rows; ++r) {
-            Map(x.floats() + r * size_, size_, call.out[0].floats() + r * size_,
-                [&](float z, int64_t k) { return z > 0 ? z : alpha_[k] * z; });
-          }
-        });
+    ForRows(count / size_, size_, kElementTime, call.threads,
+            [&](int64_t first, int64_t rows) {
+              for (int64_t r = first; r < first + rows; ++r) {
+                Map(x.floats() + r * size_, size_,
+                    call.out[0].floats() + r * size_,
+                    [alpha = alpha_](float z, int64_t k) {
+                      return PositivePart(z) + alpha[k] * NegativePart(z);
+                    });
+              }
+            });
   }
 
   bool works_in_place() const override { return true; }

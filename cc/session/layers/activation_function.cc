@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "backends/cpu/engine.h"
 #include "core/activation.h"
@@ -21,6 +22,40 @@ struct PlainMath {
   static float Tanh(float z) { return std::tanh(z); }
   static float Sigmoid(float z) { return 1 / (1 + std::exp(-z)); }
 };
+
+// Four numbers at a time, with the bits of PlainMath.
+struct LanesMath {
+  static constexpr int kLanes = 4;
+  typedef float Value __attribute__((vector_size(kLanes * sizeof(float))));
+  static Value Max(Value a, Value b) { return a < b ? b : a; }
+  static Value Min(Value a, Value b) { return b < a ? b : a; }
+  static Value IfPositive(Value z, Value yes, Value no) {
+    return z > 0 ? yes : no;
+  }
+  static Value Tanh(Value z) {
+    for (int k = 0; k < kLanes; ++k) z[k] = PlainMath::Tanh(z[k]);
+    return z;
+  }
+  static Value Sigmoid(Value z) {
+    for (int k = 0; k < kLanes; ++k) z[k] = PlainMath::Sigmoid(z[k]);
+    return z;
+  }
+};
+
+// y = f(x) of n elements, by a function of core.
+void MapLanes(Activation f, const float* x, int64_t n, float* y) {
+  constexpr int64_t kLanes = LanesMath::kLanes;
+  LanesMath::Value z = {};
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    std::memcpy(&z, x + k, sizeof(z));
+    z = ActivationMath<LanesMath>::Activate(f, z);
+    std::memcpy(y + k, &z, sizeof(z));
+  }
+  std::memcpy(&z, x + k, (n - k) * sizeof(float));
+  z = ActivationMath<LanesMath>::Activate(f, z);
+  std::memcpy(y + k, &z, (n - k) * sizeof(float));
+}
 
 constexpr float kSeluScale = 1.05070098735548049F;
 constexpr float kSeluAlpha = 1.67326324235437728F;
@@ -42,9 +77,16 @@ float Mish(float z) {
   return z * (n / d);
 }
 
+// z above `least`, at most `most`; else slope * (z - least). The slope is not
+// 0.
 float Relu(float z, float slope, float most, float least) {
-  const float y = z <= least ? slope * (z - least) : z;
-  return y > most ? most : y;
+  const float below = slope * (PlainMath::Min(z, least) - least);
+  return PlainMath::Min((z <= least ? 0 : z) + below, most);
+}
+
+// The same with slope 0: 0 times infinity is not 0.
+float ClippedRelu(float z, float most, float least) {
+  return PlainMath::Min(z <= least ? 0 : z, most);
 }
 
 void Softmax(const float* x, int64_t width, float* y) {
@@ -82,18 +124,17 @@ void MapTanh(const float* x, int64_t n, float* y, const Argument& argument,
 }
 
 // y = positive * z if z > 0, else negative * (e^(z / a) - 1), where e^2v - 1 is
-// 2 t / (1 - t) with t = tanh(v).
+// 2 t / (1 - t) with t = tanh(v). One of the two terms is 0.
 void MapElu(const float* x, int64_t n, float* y, float positive, float negative,
             float a = 1) {
   MapTanh(
       x, n, y, [=](float z) { return PlainMath::Min(z, 0) / a / 2; },
       [=](float z, float t) {
-        return z > 0 ? positive * z : negative * (2 * t / (1 - t));
+        return positive * PlainMath::Max(z, 0) + negative * (2 * t / (1 - t));
       });
 }
 
-// The functions of core's list. Those whose loop is not here call a function
-// for each element.
+// The functions of core's list.
 void ApplyOfCore(uint32_t number, const float* x, int64_t n, float* y) {
   const auto activation = static_cast<Activation>(number);
   switch (activation) {
@@ -116,7 +157,8 @@ void ApplyOfCore(uint32_t number, const float* x, int64_t n, float* y) {
       return Map(x, n, y,
                  [](float z, int64_t) { return z / (1 + std::fabs(z)); });
     case Activation::kLeakyRelu:
-      return Map(x, n, y, [](float z, int64_t) { return z > 0 ? z : z / 5; });
+    case Activation::kGelu:
+      return MapLanes(activation, x, n, y);
     default:
       return Map(x, n, y, [=](float z, int64_t) {
         return ActivationMath<PlainMath>::Activate(activation, z);
@@ -136,13 +178,7 @@ bool ApplyPlain(const ActivationFunction& f, const float* x, int64_t n,
   switch (f.number) {
     case kReluWith: {
       const float most = b > 0 ? b : INFINITY;
-      // 0 times infinity is not 0.
-      if (a == 0) {
-        return map([=](float z) {
-          const float y = z <= c ? 0 : z;
-          return y > most ? most : y;
-        });
-      }
+      if (a == 0) return map([=](float z) { return ClippedRelu(z, most, c); });
       return map([=](float z) { return Relu(z, a, most, c); });
     }
     case kSquareplus:
@@ -161,7 +197,7 @@ bool ApplyPlain(const ActivationFunction& f, const float* x, int64_t n,
       });
     case kSparseSigmoid:
       return map([](float z) {
-        return z <= -1 ? 0 : z >= 1 ? 1 : (z + 1) / 2;
+        return PlainMath::Min(PlainMath::Max((z + 1) / 2, 0), 1);
       });
     case kHardSilu:
       return map([](float z) { return z * HardSigmoid(z); });

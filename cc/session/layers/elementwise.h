@@ -19,6 +19,11 @@ void Map(const float* x, int64_t n, float* y, const F& f) {
   }
 }
 
+// z = PositivePart(z) + NegativePart(z), also for NaN. A sum of both is faster
+// than a condition, which compilers make no vectors of.
+inline float PositivePart(float z) { return z < 0 ? 0 : z; }
+inline float NegativePart(float z) { return z > 0 ? 0 : z; }
+
 // A NaN in a or b is passed on.
 inline float Larger(float a, float b) { return (b > a) | (b != b) ? b : a; }
 inline float Smaller(float a, float b) { return (b < a) | (b != b) ? b : a; }
