@@ -1,4 +1,4 @@
-"""Finds speech with Silero VAD: the weights of the installed package, without PyTorch and ONNX Runtime.
+"""Finds speech with Silero VAD: weights of the installed package, no PyTorch, no ONNX Runtime.
 
 The package and a library that reads its file:
 
