@@ -15,11 +15,14 @@ class Value:
     Layers of `tf_lstm_ops.inference.layers` are called on values. `layers.Input` makes the first
     ones.
 
-    Attributes:
+    Args:
       node: what computes it; of an input a `file.Input`.
       index: which output of the node.
       mask: the value that says which steps count; None: all do.
-      stopped: the name of a layer that takes a mask away which layers of a session pass on; None.
+      stopped: a layer of Keras that takes a mask away which layers of a session pass on; None.
+
+    Attributes:
+      node, index, mask, stopped: the arguments.
     """
 
     def __init__(
@@ -27,7 +30,7 @@ class Value:
         node: Node | file.Input,
         index: int = 0,
         mask: Value | None = None,
-        stopped: str | None = None,
+        stopped: Any = None,
     ) -> None:
         self.node, self.index, self.mask, self.stopped = node, index, mask, stopped
 
