@@ -1,9 +1,9 @@
 """Inference without TensorFlow: sessions and streams of recurrent models.
 
-A `Session` is made from a Keras model, or from `layers` with arrays. It computes the model on the CPU by the C library of
-``include/tf_lstm_ops.h``. `Session.save` and `Session.load` write and read its file. This module,
-`Session.load` and all calls need NumPy only. `get_include` and `get_library_dir` return folders for
-programs in C.
+A `Session` is made from a Keras model, or from `layers` with arrays. It computes the model on the
+CPU by the C library of ``include/tf_lstm_ops.h``. `Session.save` and `Session.load` write and read
+its file. Nothing but a session of a Keras model needs more than NumPy. `get_include` and
+`get_library_dir` return folders for programs in C.
 """
 
 from tf_lstm_ops.inference import layers

@@ -209,9 +209,10 @@ def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
         return None
     if given.dtype != "float32" or len(given.dims) != 2 or given.dims[0] is not None:
         return None
-    size = input_size = given.dims[1]
+    input_size = given.dims[1]
     if input_size is None:
         return None
+    size: int = input_size
     x, mask, next_value = 0, 1, 2
     layers = []
     for node in graph.nodes:

@@ -18,6 +18,8 @@ from tf_lstm_ops.inference.recurrent_layers import unsupported
 # What nodes of these kinds compute depends on the number of steps of the model.
 _OF_FIXED_STEPS = (file.RESHAPE, file.TRANSPOSITION)
 
+_OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed)
+
 
 def graph_of(model: Any) -> file.Graph:
     """Describes the layers of a model and copies their weights.
@@ -144,13 +146,13 @@ def _of_list(layers: Sequence[Any]) -> file.Graph:
 def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
     """The sizes and the type of the input of a list of layers; without any its rank is 3."""
     for layer in layers:
-        shape = None
+        tensor = None
         if type(layer) is keras.layers.InputLayer:
-            shape = layer.batch_shape
+            tensor = layer.output
         elif isinstance(layer, keras.Model) and layer.inputs:
-            shape = layer.inputs[0].shape
-        if shape is not None:
-            return tuple(shape[1:]), "float32"
+            tensor = layer.inputs[0]
+        if tensor is not None:
+            return tuple(tensor.shape[1:]), tensor.dtype
         kind = _deviation.class_that_computes(type(layer))
         if kind is keras.layers.Embedding:
             return (None,), "int32"
@@ -180,12 +182,24 @@ def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int
             continue
         key, index = _keras_private.call_of(tensor)
         if key not in calls:
+            _require_floats(model, call)
             inputs = [found[id(each)] for each in call.inputs]
             states = [found[id(each)] for each in call.states]
             calls[key] = _apply(call.layer, inputs, states, batch_axes)
         found[id(tensor)] = calls[key][index]
         stack.pop()
     return found
+
+
+def _require_floats(model: Any, call: _Call) -> None:
+    """Refuses an input of integers, to which Keras rounds, of other layers than an Embedding."""
+    kind = _deviation.class_that_computes(type(call.layer))
+    if isinstance(call.layer, keras.Model) or kind in _OF_INTEGERS:
+        return
+    given = {id(tensor) for tensor in model.inputs}
+    for tensor in call.inputs:
+        if id(tensor) in given and tensor.dtype not in keras_layers.FLOATS:
+            raise unsupported(call.layer, f"its input has dtype {tensor.dtype}, not float32")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -322,7 +336,7 @@ def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> fi
     if len(dims) > 1 and not _needs_steps(lowered):
         dims[0] = None
     if dims[-1] is None:
-        dims[-1] = _features(lowered, index)
+        dims[-1] = _features(lowered)
     return file.Input(given.name, "float32", tuple(dims))
 
 
@@ -332,11 +346,9 @@ def _needs_steps(lowered: file.Graph) -> bool:
     )
 
 
-def _features(lowered: file.Graph, index: int) -> int:
-    """The number of features of an input, by the first layer with weights."""
+def _features(lowered: file.Graph) -> int:
+    """The number of features of the input, by the first layer with weights."""
     for node in lowered.nodes:  # those before it keep the size
         if node.layer.input_size:
             return node.layer.input_size
-    raise ValueError(
-        f"the number of features of input {index} is not known. Begin the layers with keras.Input"
-    )
+    raise ValueError("the number of features is not known. Begin the layers with keras.Input")

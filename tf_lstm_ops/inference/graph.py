@@ -177,12 +177,14 @@ def _ordered(values: Sequence[Value]) -> Iterator[Node]:
         enter(value)
         while stack:
             current, operands = stack[-1]
-            following = next(operands, stack)
-            if following is stack:
+            depth = len(stack)
+            for operand in operands:
+                enter(operand)
+                if len(stack) > depth:
+                    break
+            if len(stack) == depth:
                 yield current
                 stack.pop()
-            else:
-                enter(following)  # type: ignore[arg-type]
 
 
 def _copied(
@@ -212,7 +214,7 @@ def _number(value: Value, numbers: Mapping[tuple[int, int], int]) -> int:
 
 
 def _named(given: Any, name: str) -> file.Input:
-    return dataclasses.replace(given, name=name) if name else given  # type: ignore[no-any-return]
+    return dataclasses.replace(given, name=name) if name else given
 
 
 def _identities(outputs: Any) -> Any:

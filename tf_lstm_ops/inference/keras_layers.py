@@ -36,6 +36,14 @@ _IDENTITIES = tuple(
 )
 
 
+# Whose constructors set autocast=False, which does not change the results with float32.
+_WITHOUT_AUTOCAST = tuple(
+    getattr(keras.layers, name)
+    for name in ("Embedding", "BatchNormalization", "LayerNormalization", "RMSNormalization")
+    if hasattr(keras.layers, name)
+)
+
+
 def translated(layer: Any) -> layers.Layer:
     """The layer of a session with a copy of the weights.
 
@@ -104,7 +112,7 @@ def require_supported(layer: Any) -> None:
     for dtype in (layer.compute_dtype, layer.variable_dtype):
         if dtype not in ("float32", None):
             raise unsupported(layer, f"it computes in or has weights of {dtype}, not float32")
-    if not layer.autocast and not isinstance(layer, keras.layers.Embedding):
+    if not (layer.autocast or _deviation.class_that_computes(type(layer)) in _WITHOUT_AUTOCAST):
         raise unsupported(layer, "it has autocast=False")
     if getattr(layer, "quantization_mode", None) is not None:
         raise unsupported(layer, f"its weights are quantized to {layer.quantization_mode}")
@@ -167,7 +175,7 @@ def _bidirectional(layer: Any) -> layers.Layer:
         parts.append(recurrent_layers.single(part))
     if layer.merge_mode is None:
         raise unsupported(layer, "merge_mode=None returns two outputs")
-    record = both(layer.name, *parts, layer.merge_mode)
+    record = both(layer.name, parts[0], parts[1], layer.merge_mode)
     return Recurrent([record], layer.name, getattr(layer, "return_state", False))
 
 
@@ -262,23 +270,23 @@ def _rms_normalization(layer: Any) -> layers.Layer:
 # Layers without weights.
 
 
-def _pooling(kind: type[layers.Layer]) -> Callable[[Any], layers.Layer]:
+def _pooling(kind: Callable[..., layers.Layer]) -> Callable[[Any], layers.Layer]:
     def pooling(layer: Any) -> layers.Layer:
         _require_channels_last(layer)
-        return kind(layer.pool_size, layer.strides, layer.padding, layer.name)  # type: ignore[call-arg, arg-type]
+        return kind(layer.pool_size, layer.strides, layer.padding, layer.name)
 
     return pooling
 
 
-def _global_pooling(kind: type[layers.Layer]) -> Callable[[Any], layers.Layer]:
+def _global_pooling(kind: Callable[..., layers.Layer]) -> Callable[[Any], layers.Layer]:
     def pooling(layer: Any) -> layers.Layer:
         _require_channels_last(layer)
-        return kind(layer.keepdims, layer.name)  # type: ignore[call-arg, arg-type]
+        return kind(layer.keepdims, layer.name)
 
     return pooling
 
 
-def _plain(kind: type[layers.Layer], *attributes: str) -> Callable[[Any], layers.Layer]:
+def _plain(kind: Callable[..., layers.Layer], *attributes: str) -> Callable[[Any], layers.Layer]:
     """A translation that passes attributes of Keras' layer on."""
 
     def plain(layer: Any) -> layers.Layer:

@@ -92,7 +92,7 @@ class Session:
 
         >>> import numpy as np
         >>> from tf_lstm_ops.inference import Session, layers
-        >>> chain = [layers.Embedding(np.ones((50, 8))), layers.Dense(np.ones((8, 2)), None, "tanh")]
+        >>> chain = [layers.Embedding(np.ones((50, 8))), layers.Dense(np.ones((8, 2)))]
         >>> Session.from_layers(chain)([[3, 7, 1]]).shape
         (1, 3, 2)
 
@@ -110,10 +110,7 @@ class Session:
           TypeError: an element is no layer.
         """
         chain = [*layers]
-        if chain and isinstance(chain[0], Value):
-            x = chain.pop(0)
-        else:
-            x = _input_of(chain)
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else _input_of(chain)
         y = Chain(chain)(x) if chain else x
         if isinstance(y, tuple):  # with the states
             y = [*y]

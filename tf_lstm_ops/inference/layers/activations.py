@@ -47,7 +47,9 @@ def fields(name: str, function: Function) -> dict[str, Any]:
         checks.choice(name, function, known)
         function = function, _DEFAULTS.get(function, ())
     text, numbers = function
-    if len(numbers) != len(_DEFAULTS.get(text, ())) or not np.all(np.isfinite(np.float32(numbers))):
+    if len(numbers) != len(_DEFAULTS.get(text, ())) or not np.all(
+        np.isfinite(np.asarray(numbers, np.float32))
+    ):
         raise ValueError(f"{name}: the numbers of {text} must be finite. Received: {numbers}")
     return {"activation": file.ALL_FUNCTIONS[text], "numbers": tuple(map(float, numbers))}
 

@@ -76,7 +76,8 @@ class Embedding(Layer):
         self._record = file.Layer(
             self.name,
             file.EMBEDDING,
-            *table.shape,
+            input_size=table.shape[0],
+            units=table.shape[1],
             flags=file.RETURNS_MASK if mask_zero else 0,
             arrays=[{"kernel": table}],
         )

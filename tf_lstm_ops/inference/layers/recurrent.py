@@ -249,8 +249,8 @@ class GRU(Recurrent):
         merge_mode: str = "concat",
         name: str | None = None,
     ) -> None:
-        weights = _weights(GRUWeights, weights)
-        reset_after = weights.reset_after
+        read: GRUWeights = _weights(GRUWeights, weights)
+        reset_after = read.reset_after
 
         def arrays_of(cell: CellWeights) -> dict[str, Any]:
             if reset_after:
@@ -258,7 +258,7 @@ class GRU(Recurrent):
             return _floats(cell, "kernel", "recurrent_kernel") | _summed_bias(cell)
 
         records = _stack(
-            weights,
+            read,
             arrays_of,
             go_backwards,
             merge_mode,
@@ -302,14 +302,14 @@ class SimpleRNN(Recurrent):
         merge_mode: str = "concat",
         name: str | None = None,
     ) -> None:
-        weights = _weights(RNNWeights, weights, activation=activation)
-        function = activation or weights.activation
+        read: RNNWeights = _weights(RNNWeights, weights, activation=activation)
+        function = activation or read.activation
 
         def arrays_of(cell: CellWeights) -> dict[str, Any]:
             return _floats(cell, "kernel", "recurrent_kernel") | _summed_bias(cell)
 
         records = _stack(
-            weights,
+            read,
             arrays_of,
             go_backwards,
             merge_mode,
