@@ -21,6 +21,7 @@ package's TorchScript model:
 """
 
 import argparse
+import importlib.metadata
 import importlib.util
 import time
 import wave
@@ -63,10 +64,11 @@ def parse_arguments() -> argparse.Namespace:
 
 def folder() -> Path:
     """The models in the package, which is not imported: it would import PyTorch."""
-    spec = importlib.util.find_spec("silero_vad")
-    if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("silero-vad is not installed: pip install --no-deps silero-vad")
-    return Path(spec.submodule_search_locations[0]) / "data"
+    try:
+        package = importlib.metadata.distribution("silero-vad")
+    except importlib.metadata.PackageNotFoundError:
+        raise SystemExit("silero-vad is missing: pip install --no-deps silero-vad") from None
+    return Path(str(package.locate_file("silero_vad/data")))
 
 
 def read_weights(path: Path) -> dict[str, Array]:
@@ -146,7 +148,7 @@ def read_wave(path: str) -> Array:
         return samples[:: file.getnchannels()].astype(np.float32) / 32768
 
 
-def synthetic_speech(seconds: int, seed: int = 0) -> Array:
+def synthetic_speech(seconds: int, seed: int = 1) -> Array:
     """Vowels with pauses between them: harmonics, louder near three formants, and noise."""
     rng = np.random.default_rng(seed)
     t = np.arange(seconds * RATE) / RATE

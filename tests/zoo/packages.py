@@ -28,6 +28,11 @@ PACKAGES = {
         "g2p_en-2.1.0-py3-none-any.whl",
         "2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f",
     ),
+    "silero-vad": (
+        "6.2.3",
+        "silero_vad-6.2.3-py3-none-any.whl",
+        "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
+    ),
     "uzmorph-nn": (
         "0.1.0",
         "uzmorph_nn-0.1.0-py3-none-any.whl",
