@@ -210,6 +210,32 @@ def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     return [(node.arguments.args, node.arguments.kwargs) for node in layer._inbound_nodes]
 
 
+def structures(model: Any) -> tuple[Any, Any]:
+    """The structures of the inputs and outputs of a functional or Sequential model.
+
+    Args:
+      model: the model, built.
+
+    Returns:
+      Symbolic tensors, or lists and dictionaries of them, as a call takes and returns arrays.
+    """
+    of_inputs = functional(model)
+    return of_inputs._inputs_struct, of_inputs._outputs_struct
+
+
+def call_of(tensor: Any) -> tuple[tuple[int, int], int]:
+    """Which call of a layer made a symbolic tensor.
+
+    Args:
+      tensor: the symbolic tensor.
+
+    Returns:
+      A key of the call, and the index of the tensor among its outputs.
+    """
+    history = tensor._keras_history
+    return (id(history.operation), history.node_index), history.tensor_index
+
+
 def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, Any]]:
     """The call that made a symbolic tensor of a functional model.
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-using File = std::vector<uint8_t>;
+#include "file_layout.h"
 
 // SplitMix64: any seed gives independent numbers.
 class Random {
@@ -31,27 +31,6 @@ class Random {
   uint64_t state_;
 };
 
-// Places in the file, by docs/reference/session_file.md.
-constexpr size_t kHeaderBytes = 64, kRecordBytes = 256;
-constexpr size_t kLayerCountAt = 12, kFileSizeAt = 16, kInputSizeAt = 24;
-constexpr size_t kFirstSizeAt = 32, kFirstNumberAt = 56, kFirstArrayAt = 72;
-constexpr size_t kChoices = 7;  // the u32 at the start of a record, to `flags`
-constexpr size_t kSizes = 3, kNumbers = 2, kOffsets = 20;
-
-inline uint32_t Load32(const File& file, size_t at) {
-  uint32_t value = 0;
-  if (at + sizeof(value) <= file.size()) {
-    std::memcpy(&value, &file[at], sizeof(value));
-  }
-  return value;
-}
-
-template <class T>
-void Store(File* file, size_t at, T value) {
-  if (at + sizeof(value) > file->size()) return;
-  std::memcpy(file->data() + at, &value, sizeof(value));
-}
-
 class Mutator {
  public:
   Mutator(const std::vector<File>& files, uint64_t seed)
@@ -70,18 +49,20 @@ class Mutator {
 
  private:
   void Change() {
+    const Layout layout(file_);
+    if (layout.is_graph && random_.OneIn(2)) return ChangeGraph();
     switch (random_.Below(12)) {
       case 0:
         return FlipBits(file_.size());
       case 1:
-        return FlipBits(kHeaderBytes + kRecordBytes);
+        return FlipBits(layout.records + layout.record_bytes);
       case 2:
         return Store(&file_, 4 * random_.Below(RecordsEnd() / 4), Boundary32());
       case 3:
         return Store(&file_, 8 * random_.Below(RecordsEnd() / 8), Boundary64());
       case 4:
         return Store<uint32_t>(&file_, Record() + 4 * random_.Below(kChoices),
-                               random_.Below(18));
+                               random_.Below(layout.is_graph ? 37 : 18));
       case 5:
         return ChangeSizes();
       case 6:
@@ -105,13 +86,77 @@ class Mutator {
     }
   }
 
-  size_t Layers() const {
-    return std::min<size_t>(std::max(Load32(file_, kLayerCountAt), 1U), 1024);
-  }
-  size_t RecordsEnd() const { return kHeaderBytes + Layers() * kRecordBytes; }
+  size_t RecordsEnd() const { return Layout(file_).end(); }
   // The start of a record.
   size_t Record() {
-    return kHeaderBytes + kRecordBytes * random_.Below(Layers());
+    const Layout layout(file_);
+    return layout.records + layout.record_bytes * random_.Below(layout.layers);
+  }
+
+  // What only version 2 has.
+  void ChangeGraph() {
+    const Layout layout(file_);
+    const size_t record = Record();
+    switch (random_.Below(10)) {
+      case 0:
+        return Store<uint32_t>(
+            &file_, kInputCountAt + 4 * random_.Below(kHeaderNumbers),
+            random_.Below(6));
+      case 1:
+      case 2:
+        return ChangeInput(layout);
+      case 3:
+        return Store(
+            &file_,
+            layout.outputs_at + kArgumentBytes * random_.Below(layout.outputs),
+            ValueNumber());
+      case 4:
+      case 5:
+        return Store(&file_,
+                     layout.operands_at + 4 * random_.Below(layout.operands),
+                     ValueNumber());
+      case 6:
+        return Store<uint32_t>(
+            &file_,
+            record + kFirstOperandAt + 4 * random_.Below(kOperandNumbers),
+            random_.OneIn(4) ? Boundary32() : random_.Below(5));
+      case 7:
+        return Store(&file_,
+                     record + kNodeNumbersAt +
+                         sizeof(double) * random_.Below(kNodeNumbers),
+                     Number());
+      default:
+        return Store(&file_,
+                     record + kIntsAt + sizeof(int64_t) * random_.Below(kInts),
+                     Int());
+    }
+  }
+
+  void ChangeInput(const Layout& layout) {
+    const size_t record =
+        kHeaderBytes + kArgumentBytes * random_.Below(layout.inputs);
+    switch (random_.Below(4)) {
+      case 0:  // type or rank
+        return Store<uint32_t>(&file_, record + 4 * random_.Below(2),
+                               random_.Below(8));
+      case 1:
+        return Store<uint8_t>(&file_, record + kNameAt + random_.Below(64),
+                              random_.Below(256));
+      default:
+        return Store(&file_,
+                     record + kDimsAt + sizeof(int64_t) * random_.Below(kDims),
+                     Int());
+    }
+  }
+
+  // Of an operand or output: mostly one that exists.
+  uint32_t ValueNumber() {
+    return random_.OneIn(6) ? Boundary32() : random_.Below(ValuesOf(file_) + 1);
+  }
+  // Of a size, a number of steps or an axis.
+  int64_t Int() {
+    if (random_.OneIn(4)) return static_cast<int64_t>(Boundary64());
+    return static_cast<int64_t>(random_.Below(12)) - 3;
   }
 
   void FlipBits(size_t end) {
@@ -168,30 +213,35 @@ class Mutator {
     }
   }
 
-  // Sets sizes of a record, and often that of the neighbour which must agree.
+  // Sets sizes of a record, and often that of the neighbour in a chain, which
+  // must agree.
   void ChangeSizes() {
+    const Layout layout(file_);
     const size_t record = Record(), sizes = record + kFirstSizeAt;
     const uint64_t size = random_.OneIn(4) ? Boundary64() : random_.Below(40);
     const uint64_t field = random_.Below(kSizes);
     Store(&file_, sizes + sizeof(size) * field, size);
     if (random_.OneIn(3)) return;
     if (field == 0) {
-      const bool is_first = record == kHeaderBytes;
-      Store(&file_, is_first ? kInputSizeAt : sizes - kRecordBytes + 8, size);
-      if (!is_first) Store(&file_, sizes - kRecordBytes + 16, size);
+      const bool is_first = record == layout.records;
+      const size_t before = sizes - layout.record_bytes;
+      if (!is_first || !layout.is_graph) {
+        Store(&file_, is_first ? kInputSizeAt : before + 8, size);
+      }
+      if (!is_first) Store(&file_, before + 16, size);
     } else {
       Store(&file_, sizes + 8, size);
       Store(&file_, sizes + 16, size);
-      Store(&file_, sizes + kRecordBytes, size);
+      Store(&file_, sizes + layout.record_bytes, size);
     }
     if (!random_.OneIn(3)) return;
     // Without arrays the sizes may be large: an activation.
-    File layer(kRecordBytes);
+    File layer(kLayerBytes);
     Store<uint32_t>(&layer, 0, 3);
     for (uint64_t k = 0; k < kSizes; ++k) {
       Store(&layer, kFirstSizeAt + sizeof(size) * k, size);
     }
-    if (record + kRecordBytes > file_.size()) return;
+    if (record + kLayerBytes > file_.size()) return;
     std::copy(layer.begin(), layer.end(), file_.begin() + record);
   }
 
@@ -208,9 +258,12 @@ class Mutator {
     const File& other = files_[random_.Below(files_.size())];
     size_t from = 0, to = 0, count = 0;
     if (random_.OneIn(2)) {
-      from = kHeaderBytes + kRecordBytes * random_.Below(2);
+      const Layout layout(other);
+      from =
+          layout.records + layout.record_bytes * random_.Below(layout.layers);
       to = Record();
-      count = kRecordBytes;
+      // Often without the operands and the numbers of a node.
+      count = random_.OneIn(2) ? kLayerBytes : layout.record_bytes;
     } else {
       from = to = 4 * random_.Below(other.size() / 4);
       count = other.size();

@@ -10,17 +10,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "file_mutations.h"
+#include "fuzz_arrays.h"
+#include "fuzz_checks.h"
 #include "tf_lstm_ops.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -30,21 +32,10 @@
 
 namespace {
 
-// Above it a file is not computed, so that a run stays short.
-constexpr int64_t kMaxSize = 1 << 16;
+// Above these elements of an array a file is not computed, so that a run stays
+// short. A stream computes blocks of many steps when it is opened.
+constexpr int64_t kMaxSize = 1 << 16, kMaxStep = 1 << 12;
 constexpr size_t kPage = 4096, kAlignment = 64;
-constexpr int64_t kBeyond = 16;  // floats behind an output
-constexpr float kUntouched = 12345.0F;
-
-uint64_t g_seed, g_number;  // of the mutation at hand
-
-void PrintMutation() {
-  char text[100];
-  const int size = std::snprintf(text, sizeof(text),
-                                 "seed %" PRIu64 ", mutation %" PRIu64 "\n",
-                                 g_seed, g_number);
-  if (write(STDERR_FILENO, text, size) < 0) std::_Exit(2);
-}
 
 #if !defined(__SANITIZE_ADDRESS__)
 void OnSignal(int signal) {
@@ -53,13 +44,6 @@ void OnSignal(int signal) {
   std::raise(signal);
 }
 #endif
-
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  PrintMutation();
-  std::fprintf(stderr, "failed: %s\n", what);
-  std::_Exit(1);
-}
 
 // A copy of bytes, before a page that cannot be accessed. It cannot be written.
 class GuardedCopy {
@@ -96,57 +80,14 @@ class GuardedCopy {
   size_t mapped_;
 };
 
-tf_lstm_ops_error NewError() {
-  tf_lstm_ops_error error = {};
-  error.struct_size = sizeof(error);
-  return error;
+// What the calls of one input and one output may return.
+int32_t AllowedOf(const File& file) {
+  return Layout(file).is_graph ? TF_LSTM_OPS_INVALID_ARGUMENT : TF_LSTM_OPS_OK;
 }
-
-// Checks what a call returned. Returns whether it succeeded.
-bool Succeeded(int32_t code, const tf_lstm_ops_error& error, int32_t allowed) {
-  if (code == TF_LSTM_OPS_OK) return true;
-  Require(code == allowed || code == TF_LSTM_OPS_RESOURCE_EXHAUSTED,
-          error.text);
-  Require(error.code == code, "the code in the error");
-  Require(error.text[0] != 0, "a text of the error");
-  Require(std::memchr(error.text, 0, sizeof(error.text)), "end of the text");
-  return false;
-}
-
-// An array of a call, of just this size so that AddressSanitizer sees its end.
-class Input {
- public:
-  Input(int64_t count, Random* random) : values_(new float[count]) {
-    for (int64_t k = 0; k < count; ++k) {
-      values_[k] = static_cast<float>(random->Below(2001)) / 1000 - 1;
-      if (random->OneIn(200)) values_[k] = HUGE_VALF;
-      if (random->OneIn(200)) values_[k] = NAN;
-    }
-  }
-  const float* data() const { return values_.get(); }
-
- private:
-  std::unique_ptr<float[]> values_;
-};
-
-class Output {
- public:
-  explicit Output(int64_t count)
-      : count_(count), values_(count + kBeyond, kUntouched) {}
-  ~Output() {
-    for (int64_t k = 0; k < kBeyond; ++k) {
-      Require(values_[count_ + k] == kUntouched, "a write behind an output");
-    }
-  }
-  float* data() { return values_.data(); }
-
- private:
-  const int64_t count_;
-  std::vector<float> values_;
-};
 
 void RunSequences(const tf_lstm_ops_session* session,
-                  const tf_lstm_ops_session_info& info, Random* random) {
+                  const tf_lstm_ops_session_info& info, int32_t allowed,
+                  Random* random) {
   const auto batch = static_cast<int64_t>(random->Below(4));
   const auto time = static_cast<int64_t>(random->Below(6));
   const Input x(batch * time * info.input_size, random);
@@ -161,12 +102,42 @@ void RunSequences(const tf_lstm_ops_session* session,
   tf_lstm_ops_error error = NewError();
   const int32_t code = tf_lstm_ops_session_run(
       session, batch, time, x.data(), mask.get(), y.data(), count, &error);
-  Succeeded(code, error, TF_LSTM_OPS_OK);
+  Succeeded(code, error, allowed);
 }
 
-void RunStream(const tf_lstm_ops_session* session,
+void RunSteps(const tf_lstm_ops_session_info& info, int32_t allowed,
+              tf_lstm_ops_stream* stream, int64_t batch, Random* random) {
+  const auto steps = static_cast<int64_t>(1 + random->Below(5));
+  const int64_t x_count = batch * steps * info.input_size;
+  const int64_t y_count =
+      batch * info.output_size * (info.returns_sequence ? steps : 1);
+  const Input x(x_count, random);
+  Output y(y_count);
+  tf_lstm_ops_error error = NewError();
+  const int32_t code = tf_lstm_ops_stream_run(stream, steps, x.data(), x_count,
+                                              y.data(), y_count, &error);
+  Succeeded(code, error, allowed);
+}
+
+void ChangeStates(const tf_lstm_ops_session_info& info,
+                  tf_lstm_ops_stream* stream, int64_t batch, Random* random) {
+  tf_lstm_ops_error error = NewError();
+  const int64_t count = batch * info.state_size;
+  Output state(count);
+  Succeeded(tf_lstm_ops_stream_get_state(stream, state.data(), count, &error),
+            error, TF_LSTM_OPS_OK);
+  Succeeded(tf_lstm_ops_stream_set_state(stream, state.data(), count, &error),
+            error, TF_LSTM_OPS_OK);
+  const auto row = static_cast<int64_t>(random->Below(batch));
+  Succeeded(tf_lstm_ops_stream_reset(stream, &row, 1, &error), error,
+            TF_LSTM_OPS_OK);
+}
+
+void RunStream(const tf_lstm_ops_session* session, const File& file,
                const tf_lstm_ops_session_info& info, Random* random) {
   const auto batch = static_cast<int64_t>(1 + random->Below(3));
+  const CallInputs step(session, info.input_count, batch, 1, random);
+  if (info.can_stream && LargestValue(file, step) > kMaxStep) return;
   tf_lstm_ops_stream* stream = nullptr;
   tf_lstm_ops_error error = NewError();
   // A session that cannot stream must be refused.
@@ -177,25 +148,9 @@ void RunStream(const tf_lstm_ops_session* session,
   }
   Require(info.can_stream, "a stream of a session that cannot stream");
   for (int call = 0; call < 3; ++call) {
-    const auto steps = static_cast<int64_t>(1 + random->Below(5));
-    const int64_t x_count = batch * steps * info.input_size;
-    const int64_t y_count =
-        batch * info.output_size * (info.returns_sequence ? steps : 1);
-    const Input x(x_count, random);
-    Output y(y_count);
-    const int32_t code = tf_lstm_ops_stream_run(
-        stream, steps, x.data(), x_count, y.data(), y_count, &error);
-    Succeeded(code, error, TF_LSTM_OPS_OK);
-    Output state(batch * info.state_size);
-    Succeeded(tf_lstm_ops_stream_get_state(stream, state.data(),
-                                           batch * info.state_size, &error),
-              error, TF_LSTM_OPS_OK);
-    Succeeded(tf_lstm_ops_stream_set_state(stream, state.data(),
-                                           batch * info.state_size, &error),
-              error, TF_LSTM_OPS_OK);
-    const auto row = static_cast<int64_t>(random->Below(batch));
-    Succeeded(tf_lstm_ops_stream_reset(stream, &row, 1, &error), error,
-              TF_LSTM_OPS_OK);
+    RunSteps(info, AllowedOf(file), stream, batch, random);
+    RunStreamArrays(session, info, stream, batch, random);
+    ChangeStates(info, stream, batch, random);
   }
   tf_lstm_ops_stream_close(stream);
 }
@@ -224,9 +179,11 @@ void Open(const File& file, Random* random, Counts* counts) {
   Require(!tf_lstm_ops_session_get_info(session, &info, &error), "info");
   if (std::max({info.input_size, info.output_size, info.state_size}) <=
       kMaxSize) {
-    ++counts->computed;
-    RunSequences(session, info, random);
-    RunStream(session, info, random);
+    const bool ran = RunArrays(session, file, info, kMaxSize, random);
+    counts->computed += ran;
+    // With shapes that are not those of RunArrays, but of their size.
+    if (ran) RunSequences(session, info, AllowedOf(file), random);
+    RunStream(session, file, info, random);
   }
   tf_lstm_ops_session_close(session);
 }

@@ -246,18 +246,14 @@ def _compute(node: f.Node, operands: Sequence[Array | None]) -> list[Array | Non
     """The values of a node, whose first `batch_axes` axes count as one."""
     [first, *_] = [operand for operand in operands if operand is not None] or [np.zeros((1, 1))]
     batch = first.shape[: node.batch_axes]
-    joined = [
-        None if x is None else x.reshape(-1, *x.shape[node.batch_axes :]) for x in operands
-    ]
+    joined = [None if x is None else x.reshape(-1, *x.shape[node.batch_axes :]) for x in operands]
     a = {name: np.asarray(values, np.float64) for name, values in node.layer.arrays[0].items()}
     found = KINDS[node.layer.kind](node, a, *joined)
     values = [*found] if isinstance(found, tuple) else [found]
     return [None if y is None else y.reshape(*batch, *y.shape[1:]) for y in values]
 
 
-def run(
-    graph: f.Graph, inputs: Sequence[Array], masks: Sequence[Array | None] = ()
-) -> list[Array]:
+def run(graph: f.Graph, inputs: Sequence[Array], masks: Sequence[Array | None] = ()) -> list[Array]:
     """The outputs of a graph."""
     values: list[Array | None] = [
         np.asarray(x, np.int64 if record.type == f.INTS else np.float64)

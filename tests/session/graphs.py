@@ -62,7 +62,9 @@ def convolution(
     rng: np.random.Generator, inputs: int, units: int, k: int, groups: int, function: str = "linear"
 ) -> f.Layer:
     arrays = {"kernel": normal(rng, k, inputs // groups, units), "bias": normal(rng, units)}
-    return f.Layer(f.CONVOLUTION, inputs, units, activation=function, hidden_size=0, arrays=[arrays])
+    return f.Layer(
+        f.CONVOLUTION, inputs, units, activation=function, hidden_size=0, arrays=[arrays]
+    )
 
 
 def depthwise(rng: np.random.Generator, inputs: int, m: int, k: int) -> f.Layer:
@@ -112,7 +114,9 @@ def _functions(rng: np.random.Generator) -> f.Graph:
         size = int(np.prod(shape))
         x = 0 if len(shape) == 1 else b.plain(f.REPETITION, b.plain(f.GLOBAL_POOLING, 0), ints=[4])
         alpha = [{"kernel": normal(rng, size)}]
-        outputs.append(b.one(f.Layer(f.ACTIVATION, size, size, activation="prelu", arrays=alpha), x))
+        outputs.append(
+            b.one(f.Layer(f.ACTIVATION, size, size, activation="prelu", arrays=alpha), x)
+        )
     outputs.append(b.dense(0, C, 5, "mish"))
     return b.graph(*outputs, output_structure=1)
 
@@ -237,10 +241,23 @@ def _time_distributed(rng: np.random.Generator) -> f.Graph:
     return b.graph(b.dense(x, 5, 1, "sigmoid", axes=2))
 
 
+def _layers_of_steps(rng: np.random.Generator) -> f.Graph:
+    """Layers that need a whole sequence, inside of each step."""
+    b = Builder(rng, f.Input([-1, 6, 4]))
+    step = {"batch_axes": 2}
+    x = b.plain(f.TRANSPOSITION, 0, ints=[2, 2, 1], **step)
+    x = b.plain(f.UPSAMPLING, x, ints=[2], **step)
+    x = b.plain(f.COMBINATION, x, b.plain(f.PADDING, x, ints=[1, -1], **step), ints=[1], **step)
+    x = b.one(depthwise(rng, 6, 1, 3), x, ints=[3, 2, 1, 0, 1], **step)
+    x = b.plain(f.REPETITION, b.plain(f.RESHAPE, x, ints=[1, 24], **step), ints=[2], **step)
+    x = b.one(layers.recurrent(rng, f.GRU, 24, 5, directions=f.BACKWARDS, flags=0), x, **step)
+    return b.graph(b.one(layers.recurrent(rng, f.GRU, 5, 4), x))
+
+
 def _hierarchy(rng: np.random.Generator) -> f.Graph:
     """A layer with masks for each sentence, and one over the sentences."""
     b = Builder(rng, f.Input([-1, 5], f.INTS))
-    x, mask = b.add(embedding(rng, 7, 4, f.MAKES_MASK), 0)
+    x, mask = b.add(embedding(rng, 7, 4, f.MAKES_MASK), 0, batch_axes=2)
     x = b.one(layers.recurrent(rng, f.LSTM, 4, 5, flags=0), x, mask, batch_axes=2)
     x, mask = b.add(layers.masking(5), x)
     return b.graph(b.one(layers.recurrent(rng, f.GRU, 5, 4), x, mask))
@@ -272,6 +289,7 @@ STREAMS = {
     "stream of convolutions": _stream_of_convolutions,
     "states of a stream": _states_of_a_stream,
     "time distributed": _time_distributed,
+    "layers of steps": _layers_of_steps,
     "stream of words": _stream_of_words,
     "hierarchy": _hierarchy,
     **{name: _chain(name) for name in ("stack with dense", "masking, last step")},

@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from session import c_library, layers
+from session import c_library, graphs, layers
 from session import session_file as f
 
 HERE = Path(__file__).resolve().parent
@@ -84,7 +84,16 @@ LARGE_CHAINS = {
 
 def write(folder: Path, name: str) -> Path:
     """Writes the file of a chain."""
-    path = folder / f"{name.replace(' ', '_')}.bin"
     make = layers.CHAINS.get(name) or LARGE_CHAINS[name]
-    path.write_bytes(f.write(make(np.random.default_rng(len(name)))))
+    return _write(folder, name, f.write(make(np.random.default_rng(len(name)))))
+
+
+def write_graph(folder: Path, name: str) -> Path:
+    """Writes the file of a graph."""
+    return _write(folder, name, f.write_graph(graphs.make(name)))
+
+
+def _write(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / f"{name.replace(' ', '_')}.bin"
+    path.write_bytes(content)
     return path

@@ -70,7 +70,12 @@ def patched(data, offset, layout, value):
         ("file_size", 64, c.DATA_LOSS, "file_size is 64, the file has"),
         ("input_size", 0, c.DATA_LOSS, "input_size is 0, must be from 1 to 16777216"),
         ("input_size", 2**24 + 1, c.DATA_LOSS, "input_size is 16777217, must be from 1"),
-        ("input_size", 6, c.DATA_LOSS, "layer 0 (recurrent): its input's last axis is 6, must be 5"),
+        (
+            "input_size",
+            6,
+            c.DATA_LOSS,
+            "layer 0 (recurrent): its input's last axis is 6, must be 5",
+        ),
     ],
 )
 def test_header(library, rng, field, value, code, text):

@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from session import layers, native_program
+from session import graphs, layers, native_program
 
 pytestmark = native_program.glibc
 
 
-def fuzz(program: Path, folder: Path, seed: int, count: int, mebibytes: int) -> tuple[int, int]:
+def write_all(folder: Path, version: int) -> list[str]:
+    """Writes small files of one version, which together have every kind of layer."""
+    write, names = {
+        1: (native_program.write, layers.CHAINS),
+        2: (native_program.write_graph, graphs.GRAPHS),
+    }[version]
+    return [str(write(folder, name)) for name in names]
+
+
+def fuzz(program: Path, files: list[str], seed: int, count: int, mebibytes: int) -> tuple[int, int]:
     """How many mutated files were opened and computed."""
-    files = [str(native_program.write(folder, name)) for name in layers.CHAINS]
     numbers = [str(number) for number in (seed, 0, count, mebibytes)]
     done = subprocess.run([program, *numbers, *files], capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
@@ -22,19 +30,23 @@ def fuzz(program: Path, folder: Path, seed: int, count: int, mebibytes: int) -> 
     return int(found[1]), int(found[2])
 
 
-def test_mutated_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_mutated_files(tmp_path: Path, version: int) -> None:
     """In little memory, so that a session of large sizes meets an error of an allocation."""
-    count = 20_000
+    count = 10_000
     program = native_program.build("fuzz_file.cc", tmp_path)
-    opened, computed = fuzz(program, tmp_path, seed=1, count=count, mebibytes=512)
+    files = write_all(tmp_path, version)
+    opened, computed = fuzz(program, files, seed=1, count=count, mebibytes=512)
     # About one in nine is valid. Were it almost none or all, the test would show little.
     assert count / 20 < computed <= opened < count / 3
 
 
 @pytest.mark.slow
-def test_mutated_files_under_sanitizers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_mutated_files_under_sanitizers(tmp_path: Path, version: int) -> None:
     count = 100_000
     program = native_program.build("fuzz_file.cc", tmp_path, "address,undefined")
     # AddressSanitizer needs much address space.
-    opened, computed = fuzz(program, tmp_path, seed=2, count=count, mebibytes=0)
+    files = write_all(tmp_path, version)
+    opened, computed = fuzz(program, files, seed=2, count=count, mebibytes=0)
     assert count / 20 < computed <= opened < count / 3

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from session import layers, native_program
+from session import graphs, layers, native_program
+from session import session_file as f
 
 pytestmark = native_program.glibc
 
@@ -60,14 +61,38 @@ def test_the_program_notices(program: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    check_streams(program, native_program.write(tmp_path, name), batch)
+
+
+def check_streams(program: Path, path: Path, batch: int) -> None:
     """From the first call on. With one thread neither a lock nor a system call."""
-    path = native_program.write(tmp_path, name)
     for calls in ("stream", "states"):
         found = counts(program, path, 1, batch, calls)
         assert found == {"allocations": 0, "frees": 0, "locks": 0}
         found = counts(program, path, 2, batch, calls)
         assert (found["allocations"], found["frees"]) == (0, 0)
         check_strict(program, path, batch, calls)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("name", graphs.STREAMS)
+def test_streams_of_graphs(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    """Every layer that streams: see `test_every_layer_is_tested`."""
+    check_streams(program, native_program.write_graph(tmp_path, name), batch)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_whole_sequences_of_graphs(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    check_sequences(program, native_program.write_graph(tmp_path, name), batch)
+
+
+def test_every_layer_is_tested() -> None:
+    """By its kind; some need the whole sequence and are in no stream, or in each step."""
+    kinds = {node.layer.kind for name in graphs.GRAPHS for node in graphs.make(name).nodes}
+    assert kinds == {*range(1, 21)}
+    streams = {node.layer.kind for name in graphs.STREAMS for node in graphs.make(name).nodes}
+    assert streams == kinds - {f.GLOBAL_POOLING}
 
 
 @pytest.mark.parametrize("simd", INSTRUCTION_SETS)
@@ -84,8 +109,11 @@ def test_streams_of_other_instruction_sets(
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_whole_sequences(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    check_sequences(program, native_program.write(tmp_path, name), batch)
+
+
+def check_sequences(program: Path, path: Path, batch: int) -> None:
     """After a first call of each size."""
-    path = native_program.write(tmp_path, name)
     for calls in ("sequence", "masked"):
         for threads in (1, 2):
             found = counts(program, path, threads, batch, calls)
@@ -97,8 +125,18 @@ def test_whole_sequences(program: Path, tmp_path: Path, name: str, batch: int) -
 @pytest.mark.parametrize("batch", [4, 40, 130])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_smaller_calls(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    check_smaller(program, native_program.write(tmp_path, name), batch)
+
+
+@pytest.mark.sampled(2, strength=1)
+@pytest.mark.parametrize("batch", [4, 40])
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_smaller_calls_of_graphs(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+    check_smaller(program, native_program.write_graph(tmp_path, name), batch)
+
+
+def check_smaller(program: Path, path: Path, batch: int) -> None:
     """After the largest one, also where their work is divided in another way."""
-    path = native_program.write(tmp_path, name)
     for threads in (1, 2, 5):
         found = counts(program, path, threads, batch, "smaller")
         assert (found["allocations"], found["frees"]) == (0, 0)

@@ -80,9 +80,9 @@ def test_the_type_of_the_input(dtype: str, x: np.ndarray) -> None:
     functional = keras.Model(source, model.layers[0](source))
     nested = model_of(functional)
     for item in (model, functional, nested):
-        with pytest.raises(ValueError, match=rf"input has dtype {dtype}, not float32"):
+        with pytest.raises(ValueError, match=rf"input .*has dtype {dtype}, not float32"):
             Session(item)
-    with pytest.raises(ValueError, match=rf"input has dtype {dtype}, not float32"):
+    with pytest.raises(ValueError, match=rf"input .*has dtype {dtype}, not float32"):
         Session([stock.InputLayer((STEPS, INPUTS), dtype=dtype), model.layers[0]])
 
 
@@ -189,5 +189,5 @@ def test_an_explicit_mask_is_another_input(x: np.ndarray) -> None:
     two = keras.Model([source, mask], ours.LSTM(2)(source, mask=mask))
     one = keras.Model(source, ours.LSTM(2)(stock.Masking()(source), mask=source[:, :, 0] > 0))
     for model in (two, one):
-        with pytest.raises(ValueError, match=r"2 inputs"):
+        with pytest.raises(ValueError, match=r"further arguments|has dtype bool"):
             Session(model)

@@ -72,6 +72,11 @@ def _functions() -> Iterator[str]:
         namespace = getattr(tf_lstm_ops, module)
         for name in sorted(namespace.__all__):
             value = getattr(namespace, name)
+            if inspect.ismodule(value):
+                yield from (
+                    f"{module}.{name}.{n}{_signature(getattr(value, n))}" for n in value.__all__
+                )
+                continue
             yield f"{module}.{name}{_signature(value)}"
             if module == "inference":
                 names = [n for n in vars(value) if n == "__call__" or not n.startswith("_")]

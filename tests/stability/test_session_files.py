@@ -51,8 +51,9 @@ def folder(request) -> Path:
 
 
 def declarations(header: Path) -> str:
-    """The header without comments, with single spaces."""
-    return " ".join(re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL).split())
+    """The header without comments and preprocessor lines, with single spaces."""
+    text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
+    return " ".join(re.sub(r"^#.*$", "", text, flags=re.MULTILINE).split())
 
 
 def test_the_file_gives_the_same(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,30 +13,46 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 MAGIC = b"\x89TLOS\r\n\x1a"
-VERSION = 1
 ALIGNMENT = 64  # bytes, of the file in memory and of each array
 
 # The values of the fields of a record.
-RECURRENT, DENSE, ACTIVATION, MASKING = 1, 2, 3, 4
+RECURRENT, DENSE, ACTIVATION, MASKING, EMBEDDING, CONVOLUTION, DEPTHWISE = range(1, 8)
+AFFINE, NORMALIZATION, POOLING, GLOBAL_POOLING, RESHAPE, TRANSPOSITION = range(8, 14)
+REPETITION, UPSAMPLING, PADDING, CONCATENATION, COMBINATION, PAIRS, MASKS = range(14, 21)
 LSTM, GRU, RESET_BEFORE_GRU, LAYER_NORM_LSTM, LAYER_NORM_GRU, SIMPLE_RNN = 1, 2, 3, 4, 5, 6
 FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 MERGE_MODES = {"concat": 1, "sum": 2, "mul": 3, "ave": 4}
 RETURNS_SEQUENCE, ZERO_WHERE_MASKED, CARRIES_NORMALIZED_STATE, ORDER_OF_COMPUTATION = 1, 2, 4, 8
+RETURNS_STATE, RETURNS_MASK = 16, 32
 _NAMES = (
     *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
     *("leaky_relu", "silu", "gelu"),
 )
 FUNCTIONS = {name: number for number, name in enumerate(_NAMES)}
-DENSE_FUNCTIONS = {**FUNCTIONS, "softmax": 16}
+DENSE_FUNCTIONS = {**FUNCTIONS, "softmax": 16}  # those of version 1
+_NAMES_2 = (
+    *("relu_with", "elu_with", "celu", "selu", "softplus", "squareplus", "soft_shrink"),
+    *("hard_shrink", "tanh_shrink", "threshold", "sparse_plus", "sparse_sigmoid", "exponential"),
+    *("hard_silu", "mish", "log_sigmoid", "log_softmax", "gelu_tanh", "prelu"),
+)
+ALL_FUNCTIONS = DENSE_FUNCTIONS | {name: number for number, name in enumerate(_NAMES_2, 17)}
 ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole", "projection"),
     *("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
 
 _HEADER = struct.Struct("<8sIIQQ32x")
-_STRUCTURES, _STRUCTURES_AT = struct.Struct("<II"), 36  # of version 2
+_HEADER_2 = struct.Struct("<8sIIQ5I20x")
+_INPUT = struct.Struct("<2I5q16x64s")
+_OUTPUT = struct.Struct("<I60x64s")
 _RECORD = struct.Struct("<8I3Q2d20Qd16x")
-assert _HEADER.size == 64 and _RECORD.size == 256
+_NODE = struct.Struct("<3I4x8q4d16x")  # behind a record
+assert _HEADER.size == _HEADER_2.size == 64 and _RECORD.size == 256
+assert _INPUT.size == _OUTPUT.size == 128 and _RECORD.size + _NODE.size == 384
+_ABSENT = 0xFFFFFFFF
+_NAME_BYTES = 63
+_FLOAT32, _INT32 = 0, 1
+SINGLE, LIST, DICTIONARY = 0, 1, 2  # what a call takes and returns
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,14 +62,14 @@ class Layer:
     Attributes:
       name: for messages; it is not in the file.
       kind, cell, directions, merge, activation, recurrent_activation, flags, units, hidden_size,
-        number, epsilon, proj_clip: the fields of the record.
-      input_size: the field of the record; None: that of the preceding layer's output.
+        number, epsilon, proj_clip, input_size: the fields of the record.
       arrays: for each direction the arrays by the names of `ARRAYS`.
+      ints, numbers: the fields of the record of a node.
     """
 
     name: str
     kind: int
-    input_size: int | None = None
+    input_size: int = 0
     units: int = 0
     hidden_size: int = 0
     cell: int = 0
@@ -66,16 +82,57 @@ class Layer:
     epsilon: float = 0.0
     proj_clip: float = 0.0
     arrays: Sequence[Mapping[str, Array]] = ()
+    ints: Sequence[int] = ()
+    numbers: Sequence[float] = ()
 
-    @property
-    def output_size(self) -> int:
-        """The number of features of the output."""
-        return self.hidden_size * (2 if self.merge == MERGE_MODES["concat"] else 1)
 
-    @property
-    def is_backwards(self) -> bool:
-        """Whether it reads the sequence backwards, at least in one direction."""
-        return self.kind == RECURRENT and self.directions != FORWARDS
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """An input of a graph.
+
+    Attributes:
+      name: may be empty.
+      dtype: "float32" or "int32".
+      dims: the sizes of the axes behind the batch; None: any.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[int | None, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Node:
+    """A node of a graph.
+
+    Attributes:
+      layer: its record.
+      operands: the numbers of the values that it reads; None: absent.
+      batch_axes: how many axes count as the batch.
+    """
+
+    layer: Layer
+    operands: tuple[int | None, ...]
+    batch_axes: int = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Graph:
+    """A model as a file describes it.
+
+    Attributes:
+      inputs: with n of them, values 0 to n - 1 are the inputs, n to 2 n - 1 their masks.
+      nodes: in the order of computation. Their outputs are the next values.
+      outputs: a name and a value each.
+      input_structure: SINGLE, LIST or DICTIONARY.
+      output_structure: likewise.
+    """
+
+    inputs: Sequence[Input]
+    nodes: Sequence[Node]
+    outputs: Sequence[tuple[str, int]]
+    input_structure: int = SINGLE
+    output_structure: int = SINGLE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,33 +164,128 @@ def aligned(size: int) -> Array:
     return memory[start : start + size]
 
 
-def write(layers: Sequence[Layer]) -> Array:
-    """Writes the bytes of a file.
+def write(graph: Graph) -> Array:
+    """Writes the bytes of a file, of version 1 where it can express the graph.
 
     Args:
-      layers: in the order in which data go through them. All sizes are set.
+      graph: the model.
 
     Returns:
       uint8 [file_size], aligned to 64 bytes.
+
+    Raises:
+      ValueError: a name is longer than 63 bytes.
     """
-    assert layers and layers[0].input_size is not None
-    offset = _padded(_HEADER.size + _RECORD.size * len(layers))
+    chain = _chain(graph)
+    if chain is not None:
+        return _written(_version_1_header(*chain), b"", [(layer, b"") for layer in chain[1]])
+    operands: list[int] = []
+    nodes = []
+    for node in graph.nodes:
+        nodes.append((node.layer, _node_fields(node, len(operands))))
+        operands += [_ABSENT if operand is None else operand for operand in node.operands]
+
+    def header(file_size: int) -> bytes:
+        return _HEADER_2.pack(
+            *(MAGIC, 2, len(graph.nodes), file_size, len(graph.inputs), len(graph.outputs)),
+            *(len(operands), graph.input_structure, graph.output_structure),
+        )
+
+    table = struct.pack(f"<{len(operands)}I", *operands)
+    tables = b"".join(
+        (
+            *map(_input_record, graph.inputs),
+            *(_OUTPUT.pack(value, _name_bytes(name)) for name, value in graph.outputs),
+            table + bytes(_padded(len(table)) - len(table)),
+        )
+    )
+    return _written(header, tables, nodes)
+
+
+def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
+    """The input size and the layers of a graph that version 1 can express, else None."""
+    given = graph.inputs[0]
+    if len(graph.inputs) > 1 or graph.input_structure or graph.output_structure:
+        return None
+    if given.dtype != "float32" or len(given.dims) != 2 or given.dims[0] is not None:
+        return None
+    input_size = given.dims[1]
+    if input_size is None:
+        return None
+    size: int = input_size
+    x, mask, next_value = 0, 1, 2
+    layers = []
+    for node in graph.nodes:
+        layer = node.layer
+        is_plain = layer.kind in (DENSE, ACTIVATION)  # a TimeDistributed one computes the same
+        reads = (x, mask) if layer.kind == RECURRENT else (x,)
+        if (
+            layer.kind > MASKING
+            or node.operands != reads
+            or layer.flags & RETURNS_STATE
+            or (not is_plain and node.batch_axes > 1)
+            or layer.activation > DENSE_FUNCTIONS["softmax"]
+        ):
+            return None
+        if layer.kind in (ACTIVATION, MASKING):
+            layer = dataclasses.replace(layer, input_size=size, units=size, hidden_size=size)
+        x, next_value = next_value, next_value + 1
+        if layer.kind == MASKING:
+            mask, next_value = next_value, next_value + 1
+        size = layer.hidden_size * (2 if layer.merge == MERGE_MODES["concat"] else 1)
+        layers.append(layer)
+    return (input_size, layers) if [value for _, value in graph.outputs] == [x] else None
+
+
+def _version_1_header(input_size: int, layers: Sequence[Layer]) -> Callable[[int], bytes]:
+    return lambda file_size: _HEADER.pack(MAGIC, 1, len(layers), file_size, input_size)
+
+
+def _written(
+    header: Callable[[int], bytes], tables: bytes, records: Sequence[tuple[Layer, bytes]]
+) -> Array:
+    """The bytes of a file of tables, and of records with what follows each."""
+    size = sum(_RECORD.size + len(rest) for _, rest in records)
+    offset = _padded(_HEADER.size + len(tables) + size)
     places: list[tuple[int, Array]] = []
-    records = []
-    for layer in layers:
+    parts = [tables]
+    for layer, rest in records:
         offsets = [0] * (2 * len(ARRAYS))
         for direction, index, array in _arrays(layer):
             offsets[direction * len(ARRAYS) + index] = offset
             places.append((offset, array))
             offset = _padded(offset + array.nbytes)
-        records.append(_record(layer, offsets))
-    header = _HEADER.pack(MAGIC, VERSION, len(layers), offset, layers[0].input_size)
+        parts += [_record(layer, offsets), rest]
     content = aligned(offset)
-    start = np.frombuffer(b"".join((header, *records)), np.uint8)
+    start = np.frombuffer(b"".join((header(offset), *parts)), np.uint8)
     content[: start.size] = start
     for place, array in places:
         content[place : place + array.nbytes] = array.reshape(-1).view(np.uint8)
     return content
+
+
+def _input_record(each: Input) -> bytes:
+    dims = [-1 if size is None else size for size in each.dims]
+    kind = _INT32 if each.dtype == "int32" else _FLOAT32
+    return _INPUT.pack(kind, 1 + len(dims), *dims, *(0,) * (5 - len(dims)), _name_bytes(each.name))
+
+
+def _name_bytes(name: str) -> bytes:
+    content = name.encode()
+    if len(content) > _NAME_BYTES or b"\0" in content:
+        raise ValueError(
+            f"the name of an input or output must have at most {_NAME_BYTES} bytes in UTF-8 and no "
+            f"zeros. Received: {name!r}"
+        )
+    return content
+
+
+def _node_fields(node: Node, first_operand: int) -> bytes:
+    ints, numbers = node.layer.ints, node.layer.numbers
+    return _NODE.pack(
+        *(first_operand, len(node.operands), node.batch_axes),
+        *(*ints, *(0,) * (8 - len(ints)), *numbers, *(0.0,) * (4 - len(numbers))),
+    )
 
 
 def _padded(offset: int) -> int:
@@ -168,4 +320,5 @@ def summary(content: Array) -> Summary:
     _, version, count, *_ = _HEADER.unpack_from(content.data)
     if version == 1:
         return Summary(count)
-    return Summary(count, *_STRUCTURES.unpack_from(content.data, _STRUCTURES_AT))
+    *_, inputs, outputs = _HEADER_2.unpack_from(content.data)
+    return Summary(count, inputs, outputs)

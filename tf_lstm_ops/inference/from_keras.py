@@ -1,52 +1,60 @@
-"""The layers of a Keras model as a file of a session describes them."""
+"""A Keras model as the graph of a session."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private, _received
-from tf_lstm_ops.inference import file, keras_layers
+from tf_lstm_ops.inference import file, graph, keras_layers
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
+from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.inference.recurrent_layers import unsupported
 
-_RECURRENT = (keras.layers.RNN, keras.layers.Bidirectional)
+# What nodes of these kinds compute depends on the number of steps of the model.
+_OF_FIXED_STEPS = (file.RESHAPE, file.TRANSPOSITION)
+
+_OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed)
 
 
-def layers_of(model: Any) -> list[file.Layer]:
+def graph_of(model: Any) -> file.Graph:
     """Describes the layers of a model and copies their weights.
 
     Args:
       model: a built ``keras.Model``, Sequential or functional, or a list of built layers.
 
     Returns:
-      The layers, one or more, with all sizes.
+      The graph.
 
     Raises:
-      ValueError: the model is not built, is not a chain, or has a layer that a session does not
-        compute. The message names the layer.
+      ValueError: the model is not built, or has a layer that a session does not compute. The
+        message names the layer.
       TypeError: model is neither a model nor a list of layers.
     """
-    is_list = isinstance(model, list | tuple)
-    if not is_list and not isinstance(model, keras.Model):
+    if isinstance(model, list | tuple):
+        return _of_list(model)
+    if not isinstance(model, keras.Model):
         raise TypeError(
             "a session is made from a keras.Model or a list of layers. Received: "
             f"{_received.text(model)}{_instead(model)}"
         )
-    chain = list(_of_list(model) if is_list else _of_model(model))
-    seen: set[int] = set()
-    for layer in chain:
-        if id(layer) in seen:
-            raise unsupported(layer, "the model calls it more than once")
-        seen.add(id(layer))
-    _require_masks_pass(chain)
-    described = [record for layer in chain for record in keras_layers.describe(layer)]
-    size = _input_size([] if is_list else [model], chain, described)
-    if not described:  # nothing but layers such as Dropout
-        described = [file.Layer("identity", file.ACTIVATION)]
-    return list(_with_sizes(described, size))
+    _require_known_model(model)
+    if type(model) is keras.Sequential and not model.inputs:
+        return _of_list(model.layers)
+    inputs, outputs = _keras_private.structures(model)
+    values = {id(tensor): _input(model, tensor) for tensor in model.inputs}
+    results = _trace(model, values, 1)
+    return _finished(
+        graph.lower(
+            _structured(model, inputs, values),
+            _structured(model, outputs, results),
+        ),
+        [tensor.dtype for tensor in model.inputs],
+    )
 
 
 def _instead(value: Any) -> str:
@@ -61,7 +69,59 @@ def _instead(value: Any) -> str:
     return _received.instead_of_model(value)
 
 
-def _of_list(layers: Sequence[Any]) -> Iterator[Any]:
+def _require_known_model(model: Any) -> None:
+    """Refuses models whose call is not the computation of their layers."""
+    if reason := _deviation.of(model):
+        raise unsupported(model, reason)
+    if type(model) is keras.Sequential:
+        if not model.built:
+            raise ValueError(
+                f"the model {model.name} is not built. Call it once, or give it a keras.Input"
+            )
+    elif not _keras_private.is_functional(model) or _is_of_a_subclass(model):
+        raise unsupported(
+            model, f"{type(model).__name__} is a class of its own, whose call is not known"
+        )
+
+
+def _is_of_a_subclass(model: Any) -> bool:
+    """Whether the class of a functional model is not Keras' own."""
+    return type(model).__module__.partition(".")[0] != "keras"
+
+
+def _input(model: Any, tensor: Any) -> Value:
+    """An input of a model. `_finished` decides its type and the size of its first axis."""
+    keras_layers.require_supported_input(model, tensor)
+    if not 2 <= len(tensor.shape) <= 6:
+        raise unsupported(
+            model, f"its input {tensor.name} has {len(tensor.shape)} axes, not 2 to 6"
+        )
+    return graph.input_value(file.Input(tensor.name, "int32", tuple(tensor.shape[1:])))
+
+
+def _structured(model: Any, structure: Any, values: Mapping[int, Value]) -> Any:
+    """The values of the tensors in a structure. A list of one is this one."""
+    if isinstance(structure, Mapping):
+        parts = {name: _leaf(model, values, each) for name, each in structure.items()}
+        return dict(sorted(parts.items()))
+    if isinstance(structure, list | tuple):
+        if len(structure) == 1:
+            return _leaf(model, values, structure[0])
+        return [_leaf(model, values, each) for each in structure]
+    return _leaf(model, values, structure)
+
+
+def _leaf(model: Any, values: Mapping[int, Value], tensor: Any) -> Value:
+    value = values.get(id(tensor))
+    if value is None:
+        raise unsupported(model, "its inputs or outputs are structures of structures")
+    return value
+
+
+# Lists of layers.
+
+
+def _of_list(layers: Sequence[Any]) -> file.Graph:
     if not layers:
         raise ValueError("the list of layers is empty")
     for layer in layers:
@@ -70,119 +130,225 @@ def _of_list(layers: Sequence[Any]) -> Iterator[Any]:
                 f"the list must have Keras layers. Received: {_received.text(layer)}"
                 f"{_received.instead_of_model(layer)}"
             )
-        yield from _of_layer(layer)
+    seen: set[int] = set()
+    for layer in layers:
+        if id(layer) in seen:
+            raise unsupported(layer, "the list has it more than once")
+        seen.add(id(layer))
+    dims, dtype = _input_of_list(layers)
+    x = graph.input_value(file.Input("", "int32", dims))
+    values = [x]
+    for layer in layers:
+        values = _apply(layer, values, [], 1)
+    return _finished(graph.lower(x, values if len(values) > 1 else values[0]), [dtype])
 
 
-def _of_layer(layer: Any) -> Iterator[Any]:
-    """A layer, or the layers of a nested model."""
+def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
+    """The sizes and the type of the input of a list of layers; without any its rank is 3."""
+    for layer in layers:
+        tensor = None
+        if type(layer) is keras.layers.InputLayer:
+            tensor = layer.output
+        elif isinstance(layer, keras.Model) and layer.inputs:
+            tensor = layer.inputs[0]
+        if tensor is not None:
+            return tuple(tensor.shape[1:]), tensor.dtype
+        kind = _deviation.class_that_computes(type(layer))
+        if kind is keras.layers.Embedding:
+            return (None,), "int32"
+        if not keras_layers.is_identity(layer):
+            break
+    return (None, None), "float32"
+
+
+# Calls of layers.
+
+
+def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int, Value]:
+    """The values of all outputs of a functional or Sequential model, by the ids of its tensors."""
+    found = dict(values)
+    calls: dict[Any, list[Value]] = {}
+    functional = _keras_private.functional(model)
+    stack = [*functional.outputs]
+    while stack:
+        tensor = stack[-1]
+        if id(tensor) in found:
+            stack.pop()
+            continue
+        call = _call_of(tensor)
+        missing = [each for each in call.tensors if id(each) not in found]
+        if missing:
+            stack += missing
+            continue
+        key, index = _keras_private.call_of(tensor)
+        if key not in calls:
+            _require_floats(model, call)
+            inputs = [found[id(each)] for each in call.inputs]
+            states = [found[id(each)] for each in call.states]
+            calls[key] = _apply(call.layer, inputs, states, batch_axes)
+        found[id(tensor)] = calls[key][index]
+        stack.pop()
+    return found
+
+
+def _require_floats(model: Any, call: _Call) -> None:
+    """Refuses an input of integers, to which Keras rounds, of other layers than an Embedding."""
+    kind = _deviation.class_that_computes(type(call.layer))
+    if isinstance(call.layer, keras.Model) or kind in _OF_INTEGERS:
+        return
+    given = {id(tensor) for tensor in model.inputs}
+    for tensor in call.inputs:
+        if id(tensor) in given and tensor.dtype not in keras_layers.FLOATS:
+            raise unsupported(call.layer, f"its input has dtype {tensor.dtype}, not float32")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """A call of a layer on symbolic tensors."""
+
+    layer: Any
+    inputs: list[Any]
+    states: list[Any]
+
+    @property
+    def tensors(self) -> list[Any]:
+        return [*self.inputs, *self.states]
+
+
+def _call_of(tensor: Any) -> _Call:
+    """The call that made a symbolic tensor."""
+    layer, tensors, args, kwargs = _keras_private.producer(tensor)
+    if not isinstance(layer, keras.Layer):
+        raise unsupported(layer, f"it is {type(layer).__name__}, not a layer")
+    inputs, states = keras.tree.flatten(args[:1]), []
+    further = dict(enumerate(args[1:])) | kwargs
+    if keras_layers.is_recurrent(layer):
+        # Its first arguments are the sequence and the initial state.
+        for key in (0, "initial_state"):
+            states += [
+                each for each in keras.tree.flatten(further.pop(key, None)) if each is not None
+            ]
+    if any(value is not None and value is not False for value in further.values()):
+        raise unsupported(layer, "its call has further arguments")
+    if {id(each) for each in tensors} != {id(each) for each in (*inputs, *states)}:
+        raise unsupported(layer, "an argument of its call is not an array")
+    return _Call(layer, inputs, states)
+
+
+def _apply(
+    layer: Any, inputs: Sequence[Value], states: Sequence[Value], batch_axes: int
+) -> list[Value]:
+    """The values that a layer computes. Masks are those that Keras passes on."""
     if isinstance(layer, keras.Model):
-        yield from _of_model(layer)
-    else:
-        yield layer
+        _require_known_model(layer)
+        return _apply_model(layer, inputs, batch_axes)
+    if _deviation.class_that_computes(type(layer)) is keras.layers.TimeDistributed:
+        keras_layers.require_supported(layer)
+        (x,) = inputs
+        outputs = _apply(layer.layer, [x.with_mask(None)], [], batch_axes + 1)
+        return [_passed(x, y.with_mask(x.mask)) for y in outputs]
+    built = keras_layers.translated(layer)
+    _require_masks_pass(layer, built, inputs[0])
+    try:
+        result = built.apply([*inputs, *states], batch_axes)
+    except ValueError as error:
+        raise unsupported(layer, str(error)) from None
+    outputs = [*result] if isinstance(result, tuple) else [result]
+    if keras_layers.is_identity(layer) or layer.supports_masking or _makes_mask(built, outputs):
+        return [_passed(inputs[0], y) for y in outputs]
+    if isinstance(built, Recurrent):
+        # Stock recurrent layers of Keras 3.16 do not pass masks on; those of a session do.
+        return [_stopped(layer, y) for y in outputs]
+    return [y.with_mask(None) for y in outputs]
 
 
-def _of_model(model: Any) -> Iterator[Any]:
-    """The layers of a model without its input, in the order of computation."""
-    if reason := _deviation.of(model):
-        raise unsupported(model, reason)
-    if type(model) is keras.Sequential:
-        if not model.built:
-            raise ValueError(
-                f"the model {model.name} is not built. Call it once, or give it a keras.Input"
-            )
-        _require_supported_inputs(model)
+def _makes_mask(built: Any, outputs: Sequence[Value]) -> bool:
+    """Whether a layer has a mask of its own, as an Embedding has."""
+    return type(built).__name__ == "Embedding" and outputs[0].mask is not None
+
+
+def _passed(x: Value, y: Value) -> Value:
+    """y, with the layer that stopped its mask."""
+    if x.stopped is not None and y.mask is not None:
+        return Value(y.node, y.index, y.mask, x.stopped)
+    return y
+
+
+def _stopped(layer: Any, y: Value) -> Value:
+    if y.mask is None or y.mask.is_given:
+        return y
+    return Value(y.node, y.index, y.mask, layer)
+
+
+def _require_masks_pass(layer: Any, built: Any, x: Value) -> None:
+    if x.stopped is not None and isinstance(built, Recurrent | GlobalAveragePooling1D):
+        raise unsupported(
+            x.stopped, f"it does not pass the mask of the Masking layer on to layer {layer.name}"
+        )
+
+
+def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[Value]:
+    """The outputs of a nested model."""
+    if type(model) is keras.Sequential and not model.inputs:
+        values = [*inputs]
         for layer in model.layers:
-            yield from _of_layer(layer)
-    elif _keras_private.is_functional(model) and not _is_of_a_subclass(model):
-        chain = _functional_chain(model)
-        _require_supported_inputs(model)
-        for layer in chain:
-            yield from _of_layer(layer)
-    else:
-        raise unsupported(
-            model, f"{type(model).__name__} is a class of its own, whose call is not known"
-        )
-
-
-def _require_supported_inputs(model: Any) -> None:
-    for tensor in model.inputs or []:  # None where a call of the model built it
+            values = _apply(layer, values, [], batch_axes)
+        return values
+    for tensor in model.inputs:
         keras_layers.require_supported_input(model, tensor)
-
-
-def _is_of_a_subclass(model: Any) -> bool:
-    """Whether the class of a functional model is not Keras' own."""
-    return type(model).__module__.partition(".")[0] != "keras"
-
-
-def _functional_chain(model: Any) -> list[Any]:
-    if len(model.inputs) != 1 or len(model.outputs) != 1:
+    if len(inputs) != len(model.inputs):
         raise unsupported(
-            model,
-            f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs, not one of each",
+            model, f"it has {len(model.inputs)} inputs, and a call of it {len(inputs)}"
         )
-    layers: list[Any] = []
-    tensor = model.outputs[0]
-    while tensor is not model.inputs[0]:
-        layer, inputs, args, kwargs = _keras_private.producer(tensor)
-        if not isinstance(layer, keras.Layer):
-            raise unsupported(layer, f"it is {type(layer).__name__}, not a layer")
-        if len(inputs) != 1:
-            raise unsupported(layer, f"it has {len(inputs)} inputs, and the layers must be a chain")
-        given = [*args[1:], *kwargs.values()]
-        if any(value is not None and value is not False for value in given):
-            raise unsupported(layer, "its call has further arguments")
-        layers.append(layer)
-        tensor = inputs[0]
-    return layers[::-1]
+    # A model without masks of its own destroys that of its input.
+    given = zip(model.inputs, inputs, strict=True)
+    found = _trace(model, {id(tensor): value for tensor, value in given}, batch_axes)
+    return [found[id(tensor)] for tensor in _keras_private.functional(model).outputs]
 
 
-def _input_size(models: list[Any], chain: list[Any], described: list[file.Layer]) -> int:
-    """The number of features of the input."""
-    shapes = [model.input_shape for model in models]
-    shapes += [layer.batch_shape for layer in chain if type(layer) is keras.layers.InputLayer]
-    for shape in shapes[:1]:
-        if len(shape) != 3:
-            raise ValueError(
-                f"the input must have the shape [batch, steps, features]. Received: {shape}"
-            )
-        if shape[2] is not None:
-            return int(shape[2])
-    for record in described:  # those before the first one with weights keep the size
-        if record.input_size is not None:
-            return record.input_size
+# What is known when all nodes are.
+
+
+def _finished(lowered: file.Graph, dtypes: Sequence[str]) -> file.Graph:
+    """Sets the types and sizes of inputs by the nodes that read them."""
+    inputs = [
+        _typed(lowered, k, given, dtype)
+        for k, (given, dtype) in enumerate(zip(lowered.inputs, dtypes, strict=True))
+    ]
+    return dataclasses.replace(lowered, inputs=inputs)
+
+
+def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> file.Input:
+    readers = [node.layer for node in lowered.nodes if index in node.operands]
+    embeddings = [layer for layer in readers if layer.kind == file.EMBEDDING]
+    is_output = any(value == index for _, value in lowered.outputs)
+    if embeddings and (len(embeddings) < len(readers) or is_output):
+        raise unsupported(embeddings[0], "its input is also that of layers that are no Embedding")
+    if not embeddings and dtype not in keras_layers.FLOATS:
+        raise ValueError(
+            f"a session does not compute this model: its input {given.name} has dtype {dtype}, not "
+            "float32, and is no input of an Embedding. Keep this part of the model in Keras"
+        )
+    dims = [*given.dims]
+    if embeddings:
+        is_fixed = _needs_steps(lowered)
+        return file.Input(given.name, "int32", (dims[0] if is_fixed else None, *dims[1:]))
+    if len(dims) > 1 and not _needs_steps(lowered):
+        dims[0] = None
+    if dims[-1] is None:
+        dims[-1] = _features(lowered)
+    return file.Input(given.name, "float32", tuple(dims))
+
+
+def _needs_steps(lowered: file.Graph) -> bool:
+    return any(
+        node.layer.kind in _OF_FIXED_STEPS and node.batch_axes == 1 for node in lowered.nodes
+    )
+
+
+def _features(lowered: file.Graph) -> int:
+    """The number of features of the input, by the first layer with weights."""
+    for node in lowered.nodes:  # those before it keep the size
+        if node.layer.input_size:
+            return node.layer.input_size
     raise ValueError("the number of features is not known. Begin the layers with keras.Input")
-
-
-def _with_sizes(records: Sequence[file.Layer], size: int) -> Iterator[file.Layer]:
-    """Sets the sizes of layers that keep them, and checks that the layers fit each other."""
-    last: file.Layer | None = None  # the layer that returns the last output only
-    for record in records:
-        if record.kind in (file.ACTIVATION, file.MASKING):
-            record = dataclasses.replace(record, input_size=size, units=size, hidden_size=size)
-        if record.input_size != size:
-            raise ValueError(
-                f"layer {record.name} has an input of {record.input_size} features, and the layer "
-                f"before it has an output of {size}"
-            )
-        if last and record.kind in (file.RECURRENT, file.MASKING):
-            raise ValueError(
-                f"layer {record.name} needs a sequence, and layer {last.name} has "
-                "return_sequences=False"
-            )
-        if record.kind == file.RECURRENT and not record.flags & file.RETURNS_SEQUENCE:
-            last = record
-        size = record.output_size
-        yield record
-
-
-def _require_masks_pass(chain: list[Any]) -> None:
-    """Stock recurrent layers of Keras 3.16 do not pass masks on; those of a session do."""
-    masking, stopped = False, None
-    for layer in chain:
-        if stopped and isinstance(layer, _RECURRENT):
-            raise unsupported(
-                stopped, f"it does not pass the mask of the Masking layer on to layer {layer.name}"
-            )
-        masking = masking or type(layer) is keras.layers.Masking
-        if masking and not layer.supports_masking:
-            stopped = layer

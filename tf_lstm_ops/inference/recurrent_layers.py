@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -144,43 +143,6 @@ def _arrays(cell: Any, op: str) -> dict[str, file.Array]:
 def _flags(layer: Any) -> int:
     flags = file.RETURNS_SEQUENCE if layer.return_sequences else 0
     return flags | (file.ZERO_WHERE_MASKED if layer.zero_output_for_mask else 0)
-
-
-# The fields in which two directions differ.
-_DIFFERENT = ("name", "directions", "flags", "arrays")
-
-
-def both(layer: Any, first: file.Layer, second: file.Layer) -> file.Layer:
-    """Describes a Bidirectional.
-
-    Args:
-      layer: the layer.
-      first: the record of its forward layer.
-      second: that of its backward layer.
-
-    Returns:
-      Its record.
-
-    Raises:
-      ValueError: the two layers have different options, or merge_mode is None.
-    """
-    if layer.merge_mode is None:
-        raise unsupported(layer, "merge_mode=None returns two outputs")
-    if (first.directions, second.directions) != (file.FORWARDS, file.BACKWARDS):
-        raise unsupported(layer, "its forward layer has go_backwards=True")
-    fields = [f.name for f in dataclasses.fields(first) if f.name not in _DIFFERENT]
-    differing = [name for name in fields if getattr(first, name) != getattr(second, name)]
-    if first.flags != second.flags & ~file.ORDER_OF_COMPUTATION:
-        differing.append("options")
-    if differing:
-        raise unsupported(layer, f"its two layers have different {', '.join(differing)}")
-    return dataclasses.replace(
-        first,
-        name=layer.name,
-        directions=file.BOTH,
-        merge=file.MERGE_MODES[layer.merge_mode],
-        arrays=[*first.arrays, *second.arrays],
-    )
 
 
 def stacked(layer: Any) -> Iterator[file.Layer]:

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arguments, arrays, file, native
+from tf_lstm_ops.inference import arguments, arrays, file, graph, native
 from tf_lstm_ops.inference.arrays import Floats
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import Chain, Embedding, Input
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
@@ -82,11 +84,73 @@ class Session:
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
-        layers = from_keras.layers_of(model)
-        content = file.write(layers)
+        self._open_graph(from_keras.graph_of(model), threads)
+
+    @classmethod
+    def from_layers(cls, layers: Sequence[Any], threads: int = 1) -> Session:
+        """Makes a session of a chain of layers. It needs neither TensorFlow nor Keras.
+
+        >>> import numpy as np
+        >>> from tf_lstm_ops.inference import Session, layers
+        >>> chain = [layers.Embedding(np.ones((50, 8))), layers.Dense(np.ones((8, 2)))]
+        >>> Session.from_layers(chain)([[3, 7, 1]]).shape
+        (1, 3, 2)
+
+        Args:
+          layers: layers of `tf_lstm_ops.inference.layers`, one or more. The first element may be
+            an `Input`. Without it the input is [B, T] of type int32 if the first layer is an
+            Embedding, else [B, T, any size].
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ValueError: the layers do not fit each other; or threads is out of range.
+          TypeError: an element is no layer.
+        """
+        chain = [*layers]
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else _input_of(chain)
+        y = Chain(chain)(x) if chain else x
+        if isinstance(y, tuple):  # with the states
+            y = [*y]
+        return cls.from_graph(x, y, threads)
+
+    @classmethod
+    def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Session:
+        """Makes a session of layers that are called on values.
+
+        >>> import numpy as np
+        >>> from tf_lstm_ops.inference import Session, layers
+        >>> x = layers.Input((None, 3))
+        >>> y = layers.Add()(x, layers.Dense(np.ones((3, 3)))(x))
+        >>> Session.from_graph(x, y)(np.ones((1, 2, 3)))[0, 0]
+        array([4., 4., 4.], dtype=float32)
+
+        Args:
+          inputs: values of `layers.Input`: one, a list or a dictionary of them by names. A call
+            takes the same structure.
+          outputs: values: one, a list or a dictionary of them. A call returns the same structure.
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ValueError: a shape does not fit, or an output depends on another input.
+          TypeError: inputs or outputs are not values.
+        """
+        threads = _checked_threads(threads)
+        session = cls.__new__(cls)
+        session._open_graph(graph.lower(inputs, outputs), threads)
+        return session
+
+    def _open_graph(self, model: file.Graph, threads: int) -> None:
+        self._names = [node.layer.name for node in model.nodes]
+        content = file.write(model)
         source = arrays.pointer(content), content.nbytes
-        self._open(threads, "session_open_data", *source, keep=content)
-        self._names = [each.name for each in layers]
+        with self._named_layers():
+            self._open(threads, "session_open_data", *source, keep=content)
 
     def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
         """Opens a file by a function of the library and its first arguments."""
@@ -286,6 +350,20 @@ class Session:
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
             f"threads={self.threads})"
         )
+
+
+def _input_of(chain: Sequence[Any]) -> Value:
+    """The input of a chain of layers that does not begin with one."""
+    first = chain[0] if chain else None
+    if isinstance(first, Embedding):
+        return Input((None,), "int32")
+    record = getattr(first, "record", None) or next(iter(getattr(first, "records", ())), None)
+    if record is None or not record.input_size:
+        name = type(first).__name__
+        raise ValueError(
+            f"the size of the input is not known from {name}. Begin the layers with layers.Input"
+        )
+    return Input((None, record.input_size))
 
 
 def _checked_threads(threads: Any) -> int:

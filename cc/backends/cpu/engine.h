@@ -31,8 +31,9 @@ struct Engine {
   // of packed floats.
   int64_t (*pack_product)(const float* weights, int64_t depth, int64_t columns,
                           float* packed);
-  // y = x W + bias of `rows` rows: x[r] is a row of x, which may overlap others.
-  // Rows of y are y_stride apart. The bits of a row do not depend on the others.
+  // y = x W + bias of `rows` rows: x[r] is a row of x, which may overlap
+  // others. Rows of y are y_stride apart. The bits of a row do not depend on
+  // the others.
   void (*run_product)(const PackedProduct& product, const float* const* x,
                       int64_t rows, float* y, int64_t y_stride);
   // A hash of `size` bytes.

@@ -8,6 +8,8 @@
 namespace tf_lstm_ops::session {
 namespace {
 
+constexpr int kLast = -1;
+
 class Concatenation final : public Layer {
  public:
   explicit Concatenation(int axis) : axis_(axis) {}
@@ -15,11 +17,13 @@ class Concatenation final : public Layer {
   bool Infer(const Shape* in, int in_count, Shape* out,
              Error* error) const override {
     out[0] = in[0];
-    if (!RequireMinRank(in[0], axis_ + 1, error)) return false;
+    if (!RequireMinRank(in[0], std::max(axis_ + 1, 2), error)) return false;
+    const int along = AxisOf(in[0]);
     for (int k = 0; k < in_count; ++k) {
       if (!RequireRank(in[k], in[0].rank, error)) return false;
       for (int axis = 0; axis < in[0].rank; ++axis) {
-        if (!Add(in[k].dims[axis], axis, k, &out[0].dims[axis], error)) {
+        if (!Add(in[k].dims[axis], axis, axis == along, k,
+                 &out[0].dims[axis], error)) {
           return false;
         }
       }
@@ -30,13 +34,14 @@ class Concatenation final : public Layer {
   void Run(const LayerCall& call) const override {
     const Shape& out = call.out[0].shape;
     if (out.Count() == 0) return;
-    const int64_t width = out.Count(axis_, out.rank);
-    ForRows(out.Count(0, axis_), width, kElementTime, call.threads,
+    const int along = AxisOf(out);
+    const int64_t width = out.Count(along, out.rank);
+    ForRows(out.Count(0, along), width, kElementTime, call.threads,
             [&](int64_t first, int64_t rows) {
               float* to = call.out[0].floats() + first * width;
               for (int k = 0; k < call.in_count; ++k) {
                 const Shape& in = call.in[k].shape;
-                const int64_t size = in.Count(axis_, in.rank);
+                const int64_t size = in.Count(along, in.rank);
                 const float* from = call.in[k].floats() + first * size;
                 for (int64_t r = 0; r < rows; ++r) {
                   std::copy_n(from + r * size, size, to + r * width);
@@ -51,9 +56,13 @@ class Concatenation final : public Layer {
   }
 
  private:
+  int AxisOf(const Shape& shape) const {
+    return axis_ == kLast ? shape.rank - 1 : axis_;
+  }
   // Adds operand k to an axis of the output.
-  bool Add(int64_t size, int axis, int k, int64_t* out, Error* error) const {
-    if (axis == axis_) {
+  static bool Add(int64_t size, int axis, bool is_along, int k, int64_t* out,
+                  Error* error) {
+    if (is_along) {
       if (!RequireSummable(size, error)) return false;
       const bool is_known = size != kUnknown && *out != kUnknown;
       if (k > 0) *out = is_known ? *out + size : kUnknown;
@@ -66,13 +75,14 @@ class Concatenation final : public Layer {
                 static_cast<long long>(size), static_cast<long long>(*out));
   }
 
-  const int axis_;
+  const int axis_;  // or kLast
 };
 
 }  // namespace
 
 std::unique_ptr<Layer> ReadConcatenation(NodeReader* reader) {
-  const int64_t axis = reader->Int(0, "axis", 1, kMaxDims);
+  const int64_t axis = reader->Int(0, "axis", kLast, kMaxDims);
+  if (axis == 0) reader->Fail("axis is 0, must be -1 or from 1 to %d", kMaxDims);
   if (!reader->ok()) return nullptr;
   return std::make_unique<Concatenation>(static_cast<int>(axis));
 }

@@ -16,6 +16,13 @@ struct Axis {
 // y[i, j] = x[i, j], in squares whose cache lines stay in the L1 cache.
 void CopyPlane(const Axis& i_axis, const Axis& j_axis, const float* x,
                float* y) {
+  if (j_axis.x_stride == 1) {
+    for (int64_t i = 0; i < i_axis.size; ++i) {
+      std::copy_n(x + i * i_axis.x_stride, j_axis.size,
+                  y + i * i_axis.y_stride);
+    }
+    return;
+  }
   constexpr int64_t kSquare = 16;
   for (int64_t i0 = 0; i0 < i_axis.size; i0 += kSquare) {
     const int64_t i_end = Min(i0 + kSquare, i_axis.size);

@@ -1,0 +1,97 @@
+"""Folding of batch normalisation into its neighbour: the products get other weights."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tf_lstm_ops.inference import file
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.inference.graph import Node, Value
+
+_PRODUCTS = (file.DENSE, file.CONVOLUTION, file.DEPTHWISE)
+_LINEAR = 0
+
+
+def batch_normalization(nodes: list[Node], outputs: Sequence[tuple[str, Value]]) -> list[Node]:
+    """Replaces scales and offsets by other weights of a product.
+
+    A scale and offset behind a product without activation, or before one without padding, of which
+    nothing else reads or computes the value between them, becomes part of the product. The weights
+    are computed in float64.
+
+    Args:
+      nodes: in the order of computation. Their operands are changed.
+      outputs: the names and values of the outputs, which are changed likewise.
+
+    Returns:
+      The nodes that are left, with the new weights.
+    """
+    uses = collections.Counter(
+        value.key for node in nodes for value in node.operands if value is not None
+    )
+    uses.update(value.key for _, value in outputs)
+    kept: list[Node] = []
+    for node in nodes:
+        source = node.operands[0]
+        before = source.node if source is not None else None
+        is_sole = source is not None and before in kept and uses[source.key] == 1
+        if is_sole and node.layer.kind == file.AFFINE and _may_follow(before, node):  # type: ignore[arg-type]
+            before.layer = _scaled_outputs(before.layer, node.layer)  # type: ignore[union-attr]
+            _redirect(nodes, outputs, node, before)  # type: ignore[arg-type]
+            continue
+        if is_sole and before.layer.kind == file.AFFINE and _may_precede(before, node):  # type: ignore[arg-type, union-attr]
+            node.layer = _scaled_inputs(before.layer, node.layer)  # type: ignore[union-attr]
+            node.operands[0] = before.operands[0]  # type: ignore[union-attr]
+            kept.remove(before)  # type: ignore[arg-type]
+        kept.append(node)
+    return kept
+
+
+def _may_follow(product: Node, affine: Node) -> bool:
+    layer = product.layer
+    is_linear = layer.kind in _PRODUCTS and layer.activation == _LINEAR
+    return is_linear and layer.units == affine.layer.input_size
+
+
+def _may_precede(affine: Node, product: Node) -> bool:
+    layer = product.layer
+    if layer.kind not in (file.DENSE, file.CONVOLUTION):
+        return False
+    # Padding with zeros, and groups, see other values.
+    is_plain = layer.kind == file.DENSE or (layer.ints[3] == 1 and not any(layer.ints[4:7]))
+    return is_plain and layer.input_size == affine.layer.input_size
+
+
+def _scaled_outputs(layer: file.Layer, affine: file.Layer) -> file.Layer:
+    (arrays,), (by,) = layer.arrays, affine.arrays
+    kernel, scale = arrays["kernel"].astype(np.float64), by["kernel"].astype(np.float64)
+    bias = arrays.get("bias", np.zeros(layer.units)).astype(np.float64)
+    scaled = kernel * scale.reshape(kernel.shape[1:] if layer.kind == file.DEPTHWISE else -1)
+    new = {"kernel": scaled.astype(np.float32), "bias": (bias * scale + by["bias"]).astype("f4")}
+    return dataclasses.replace(layer, arrays=[new])
+
+
+def _scaled_inputs(affine: file.Layer, layer: file.Layer) -> file.Layer:
+    (arrays,), (by,) = layer.arrays, affine.arrays
+    kernel, scale = arrays["kernel"].astype(np.float64), by["kernel"].astype(np.float64)
+    offset = by["bias"].astype(np.float64)
+    bias = arrays.get("bias", np.zeros(layer.units)).astype(np.float64)
+    bias = bias + (offset[:, None] * kernel).reshape(-1, layer.units).sum(axis=0)
+    new = {"kernel": (scale[:, None] * kernel).astype("f4"), "bias": bias.astype("f4")}
+    return dataclasses.replace(layer, arrays=[new])
+
+
+def _redirect(
+    nodes: list[Node], outputs: Sequence[tuple[str, Value]], old: Node, new: Node
+) -> None:
+    """Makes readers of a node read another one."""
+    values = [value for node in nodes for value in node.operands if value is not None]
+    for value in [*values, *(value for _, value in outputs)]:
+        if value.node is old:
+            value.node = new

@@ -1,0 +1,66 @@
+"""The activation functions of Keras that a session computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from tf_lstm_ops.inference import file, layers
+from tf_lstm_ops.inference.layers.activations import Function
+from tf_lstm_ops.inference.recurrent_layers import unsupported
+from tf_lstm_ops.keras.activations import described, name_of
+
+# Functions that recurrent layers of a session do not have. Each has its default arguments.
+_OTHERS = (
+    *("softmax", "relu6", "celu", "selu", "softplus", "squareplus", "soft_shrink", "hard_shrink"),
+    *("tanh_shrink", "sparse_plus", "sparse_sigmoid", "exponential", "hard_silu", "mish"),
+    *("log_sigmoid", "log_softmax"),
+)
+
+
+def function(layer: Any, activation: Any) -> Function:
+    """The activation of a layer.
+
+    Args:
+      layer: a Keras layer, for messages.
+      activation: the function.
+
+    Returns:
+      Its name.
+
+    Raises:
+      ValueError: a session does not compute it.
+    """
+    name = name_of(activation)
+    if name is not None:
+        return name
+    for other in _OTHERS:
+        if activation is getattr(keras.activations, other, None):
+            return other
+    raise unsupported(
+        layer,
+        f"its activation is {described(activation)}, not one of "
+        f"{', '.join((*file.FUNCTIONS, *_OTHERS))}",
+    )
+
+
+def layer_of(layer: Any, activation: Any) -> layers.Layer:
+    """The layer of an Activation.
+
+    Args:
+      layer: a Keras layer.
+      activation: its function.
+
+    Returns:
+      The layer.
+
+    Raises:
+      ValueError: a session does not compute the function.
+    """
+    if activation is getattr(keras.activations, "glu", ()):
+        return layers.GLU(layer.name)
+    name = function(layer, activation)
+    if name == "linear":
+        return layers.Identity(layer.name)
+    return layers.Activation(name, layer.name)

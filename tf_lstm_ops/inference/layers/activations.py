@@ -1,0 +1,162 @@
+"""Layers that are functions of one number, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.layers import checks
+from tf_lstm_ops.inference.layers.base import Record
+
+# An activation of a layer: a name, or a name and numbers.
+Function = str | tuple[str, Sequence[float]]
+
+# The numbers of functions that have some, with the defaults of Keras 3.
+_DEFAULTS: dict[str, tuple[float, ...]] = {
+    "relu_with": (0.0, 0.0, 0.0),  # slope, maximum or 0 for none, threshold
+    "elu_with": (1.0,),
+    "celu": (1.0,),
+    "squareplus": (4.0,),
+    "soft_shrink": (0.5,),
+    "hard_shrink": (0.5,),
+    "threshold": (0.0, 0.0),  # threshold, value
+}
+_NAMES = {"relu6": ("relu_with", (0.0, 6.0, 0.0)), "swish": "silu", "hard_swish": "hard_silu"}
+_HIDDEN = ("relu_with", "elu_with", "gelu_tanh", "prelu")  # written by layers and functions only
+
+
+def fields(name: str, function: Function) -> dict[str, Any]:
+    """The fields of a record with an activation.
+
+    Args:
+      name: of the argument, for messages.
+      function: a name of `names`, or a name and the numbers of the format.
+
+    Returns:
+      The fields activation and numbers.
+
+    Raises:
+      ValueError: the name is unknown, or numbers are not finite or too many.
+    """
+    function = _NAMES.get(function, function) if isinstance(function, str) else function  # type: ignore[assignment]
+    if isinstance(function, str):
+        known = [each for each in (*file.ALL_FUNCTIONS, *_NAMES) if each not in _HIDDEN]
+        checks.choice(name, function, known)
+        function = function, _DEFAULTS.get(function, ())
+    text, numbers = function
+    if len(numbers) != len(_DEFAULTS.get(text, ())) or not np.all(
+        np.isfinite(np.asarray(numbers, np.float32))
+    ):
+        raise ValueError(f"{name}: the numbers of {text} must be finite. Received: {numbers}")
+    return {"activation": file.ALL_FUNCTIONS[text], "numbers": tuple(map(float, numbers))}
+
+
+class Activation(Record):
+    """An activation function by its name.
+
+    Args:
+      activation: a name of Keras 3, such as "tanh", "softmax" or "mish", with its default numbers.
+      name: for messages.
+
+    Raises:
+      ValueError: the name is unknown.
+    """
+
+    def __init__(self, activation: Function, name: str | None = None) -> None:
+        text = name or type(self).__name__
+        super().__init__(
+            file.Layer(text, file.ACTIVATION, **fields("activation", activation)), passes_mask=True
+        )
+
+
+class ReLU(Activation):
+    """max(z, 0), with the arguments of Keras' layer.
+
+    Args:
+      max_value: the largest result, positive; None: any.
+      negative_slope: of z below the threshold.
+      threshold: from which on the result is z.
+      name: for messages.
+
+    Raises:
+      ValueError: max_value is not positive, or a number is not finite.
+    """
+
+    def __init__(
+        self,
+        max_value: float | None = None,
+        negative_slope: float = 0.0,
+        threshold: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        if max_value is not None and not max_value > 0:
+            raise ValueError(f"max_value must be positive. Received: max_value={max_value}")
+        numbers = (negative_slope, max_value or 0.0, threshold)
+        super().__init__(("relu_with", numbers) if any(numbers) else "relu", name)
+
+
+class LeakyReLU(Activation):
+    """z if it is positive, else negative_slope · z.
+
+    Args:
+      negative_slope: the slope.
+      name: for messages.
+
+    Raises:
+      ValueError: the slope is not finite.
+    """
+
+    def __init__(self, negative_slope: float = 0.3, name: str | None = None) -> None:
+        super().__init__(("relu_with", (negative_slope, 0.0, 0.0)), name)
+
+
+class ELU(Activation):
+    """z if it is positive, else alpha · (e^z - 1).
+
+    Args:
+      alpha: the factor.
+      name: for messages.
+
+    Raises:
+      ValueError: alpha is not finite.
+    """
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__(("elu_with", (alpha,)), name)
+
+
+class Softmax(Activation):
+    """Softmax over the last axis.
+
+    Args:
+      name: for messages.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__("softmax", name)
+
+
+class PReLU(Record):
+    """z if it is positive, else alpha · z, with a factor for each element.
+
+    Args:
+      alpha: of the last axes of the input, such as [C] or [T, C].
+      name: for messages.
+
+    Raises:
+      ValueError: alpha has no element.
+    """
+
+    def __init__(self, alpha: Any, name: str | None = None) -> None:
+        alpha = checks.weight("alpha", np.ravel(np.asarray(alpha)), [None])
+        record = file.Layer(
+            name or "PReLU",
+            file.ACTIVATION,
+            *(alpha.size, alpha.size, alpha.size),
+            activation=file.ALL_FUNCTIONS["prelu"],
+            arrays=[{"kernel": alpha}],
+        )
+        super().__init__(record, passes_mask=True)

@@ -1,0 +1,398 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.inference import file, graph
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import checks
+from tf_lstm_ops.inference.layers.base import Layer
+from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
+
+_FUNCTIONS = tuple(file.FUNCTIONS)
+_LSTM_CELLS = (file.LSTM, file.LAYER_NORM_LSTM)
+
+
+class Recurrent(Layer):
+    """A stack of recurrent layers, by their records.
+
+    Args:
+      records: one for each layer of the stack.
+      name: for messages.
+      return_state: whether the final states are returned: for each direction h [B, P] and, of an
+        LSTM, c [B, H].
+
+    Raises:
+      ValueError: return_state of a stack of several layers.
+    """
+
+    def __init__(
+        self, records: Sequence[file.Layer], name: str | None = None, return_state: bool = False
+    ) -> None:
+        super().__init__(name or records[0].name)
+        if return_state and len(records) > 1:
+            raise ValueError(
+                f"layer {self.name} has {len(records)} layers, and return_state needs one. Make a "
+                "layer of each"
+            )
+        self.records, self._return_state = [*records], bool(return_state)
+        if return_state:
+            flags = records[0].flags | file.RETURNS_STATE
+            self.records = [dataclasses.replace(records[0], flags=flags)]
+
+    @property
+    def state_count(self) -> int:
+        """The number of states of the last layer."""
+        record = self.records[-1]
+        directions = 2 if record.directions == file.BOTH else 1
+        return directions * (2 if record.cell in _LSTM_CELLS else 1)
+
+    def __call__(self, *inputs: Any, initial_state: Any = None) -> Any:
+        """Adds the layer to the graph of its inputs.
+
+        Args:
+          *inputs: a sequence [B, T, I].
+          initial_state: values, as many as the layer has states; None: zeros.
+
+        Returns:
+          [B, T, O], or [B, O] without return_sequences. With return_state a tuple with the final
+          states behind it.
+        """
+        states = initial_state or ()
+        return super().__call__(
+            *inputs, *(states if isinstance(states, list | tuple) else [states])
+        )
+
+    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
+        """See `Layer.apply`. The initial states are behind the sequence."""
+        x, *states = inputs
+        if states and (len(self.records) > 1 or len(states) != self.state_count):
+            raise ValueError(
+                f"layer {self.name} must have {self.state_count} initial states and one layer. "
+                f"Received: {len(states)} states, {len(self.records)} layers"
+            )
+        mask = x.mask
+        results = [x]
+        for record in self.records:
+            count = 1 + (self.state_count if self._return_state else 0)
+            results = graph.node(record, [results[0], mask, *states], batch_axes, count)
+        y, *final = results
+        if self.records[-1].flags & file.RETURNS_SEQUENCE:
+            y = y.with_mask(mask)
+        return (y, *final) if self._return_state else y
+
+
+def _function(name: str, function: str) -> int:
+    checks.choice(name, function, _FUNCTIONS)
+    return file.FUNCTIONS[function]
+
+
+def _flags(return_sequences: bool, zero_output_for_mask: bool) -> int:
+    flags = file.RETURNS_SEQUENCE if return_sequences else 0
+    return flags | (file.ZERO_WHERE_MASKED if zero_output_for_mask else 0)
+
+
+def _stack(
+    weights: Any, arrays_of: Any, go_backwards: bool, merge_mode: str, flags: int, **fields: Any
+) -> list[file.Layer]:
+    """The records of all layers of weights, of which the last one has `flags`."""
+    merge = checks.choice("merge_mode", merge_mode, [*file.MERGE_MODES])
+    if go_backwards and weights.directions == 2:
+        raise ValueError("go_backwards must be False for weights of two directions")
+    is_both = weights.directions == 2
+    records = []
+    for n in range(weights.num_layers):
+        cells = weights.cells[n * weights.directions : (n + 1) * weights.directions]
+        arrays = [arrays_of(cell) for cell in cells]
+        is_last = n == weights.num_layers - 1
+        backwards_flag = file.ORDER_OF_COMPUTATION if go_backwards and is_last else 0
+        units = arrays[0]["recurrent_kernel"].shape[1] // fields["gates"]
+        records.append(
+            file.Layer(
+                fields["name"] + (f" (layer {n})" if weights.num_layers > 1 else ""),
+                file.RECURRENT,
+                *(arrays[0]["kernel"].shape[0], units, arrays[0]["recurrent_kernel"].shape[0]),
+                directions=file.BOTH
+                if is_both
+                else file.BACKWARDS
+                if go_backwards
+                else file.FORWARDS,
+                # The layers within a stack concatenate, as their weights say.
+                merge=(file.MERGE_MODES[merge if is_last else "concat"]) if is_both else 0,
+                flags=(flags if is_last else file.RETURNS_SEQUENCE) | backwards_flag,
+                arrays=arrays,
+                **{k: v for k, v in fields.items() if k not in ("name", "gates")},
+            )
+        )
+    return records
+
+
+def _floats(cell: CellWeights, *names: str) -> dict[str, Any]:
+    arrays = cell.arrays()
+    return {name: np.asarray(arrays[name], np.float32) for name in names if name in arrays}
+
+
+def _summed_bias(cell: CellWeights) -> dict[str, Any]:
+    return {"bias": np.asarray(cell.bias + cell.recurrent_bias, np.float32)}
+
+
+def _weights(kind: Any, weights: Any, **options: Any) -> Any:
+    """Weights of a class, also from arrays in the order of Keras."""
+    if isinstance(weights, kind):
+        return weights
+    if isinstance(weights, list | tuple):
+        return kind.from_keras([np.asarray(each, np.float32) for each in weights], **options)
+    raise TypeError(
+        f"weights must be {kind.__name__} of tf_lstm_ops.weights, or the list of arrays of a Keras "
+        f"layer. Received: {type(weights).__name__}"
+    )
+
+
+class LSTM(Recurrent):
+    """An LSTM, of one or more layers and one or two directions, as the weights have them.
+
+    >>> import numpy as np
+    >>> from tf_lstm_ops.inference import Session, layers
+    >>> kernel, recurrent = np.ones((8, 16)), np.ones((4, 16))
+    >>> lstm = layers.LSTM([kernel, recurrent, np.zeros(16)], return_sequences=True)
+    >>> Session.from_layers([lstm])(np.ones((2, 3, 8))).shape
+    (2, 3, 4)
+
+    Args:
+      weights: `LSTMWeights`, or the arrays of a Keras layer: kernel [I, 4H], recurrent_kernel
+        [P, 4H], bias [4H], peepholes [3, H] and a projection [H, P] where it has them.
+      activation: of the candidate and of the cell state; a name that the fused op has.
+      recurrent_activation: of the gates.
+      return_sequences: whether all outputs are returned, or the last one.
+      return_state: whether the final states are returned behind it.
+      go_backwards: whether it reads the sequence backwards, and returns it in that order.
+      zero_output_for_mask: whether the output of a step that does not count is zero.
+      cell_clip: the bound of the cell state; None: none.
+      proj_clip: the bound of the projected h; None: none.
+      merge_mode: of two directions: "concat", "sum", "mul" or "ave".
+      name: for messages.
+
+    Raises:
+      ValueError: a shape or an argument is wrong.
+      TypeError: weights are neither.
+    """
+
+    def __init__(
+        self,
+        weights: LSTMWeights | Sequence[Any],
+        activation: str = "tanh",
+        recurrent_activation: str = "sigmoid",
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        zero_output_for_mask: bool = False,
+        cell_clip: float | None = None,
+        proj_clip: float | None = None,
+        merge_mode: str = "concat",
+        name: str | None = None,
+    ) -> None:
+        def arrays_of(cell: CellWeights) -> dict[str, Any]:
+            names = ("kernel", "recurrent_kernel", "peephole", "projection")
+            return _floats(cell, *names) | _summed_bias(cell)
+
+        records = _stack(
+            _weights(LSTMWeights, weights),
+            arrays_of,
+            go_backwards,
+            merge_mode,
+            _flags(return_sequences, zero_output_for_mask),
+            name=name or "LSTM",
+            gates=4,
+            cell=file.LSTM,
+            activation=_function("activation", activation),
+            recurrent_activation=_function("recurrent_activation", recurrent_activation),
+            number=float(cell_clip or 0.0),
+            proj_clip=float(proj_clip or 0.0),
+        )
+        super().__init__(records, name, return_state)
+
+
+class GRU(Recurrent):
+    """A GRU, of one or more layers and one or two directions, as the weights have them.
+
+    Args:
+      weights: `GRUWeights`, or the arrays of a Keras layer: kernel [I, 3H], recurrent_kernel
+        [H, 3H] and bias: [2, 3H] for reset_after=True, else [3H].
+      activation: of the candidate; a name that the fused op has.
+      recurrent_activation: of the gates.
+      return_sequences: whether all outputs are returned, or the last one.
+      return_state: whether the final state is returned behind it.
+      go_backwards: whether it reads the sequence backwards, and returns it in that order.
+      zero_output_for_mask: whether the output of a step that does not count is zero.
+      merge_mode: of two directions: "concat", "sum", "mul" or "ave".
+      name: for messages.
+
+    Raises:
+      ValueError: a shape or an argument is wrong.
+      TypeError: weights are neither.
+    """
+
+    def __init__(
+        self,
+        weights: GRUWeights | Sequence[Any],
+        activation: str = "tanh",
+        recurrent_activation: str = "sigmoid",
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        zero_output_for_mask: bool = False,
+        merge_mode: str = "concat",
+        name: str | None = None,
+    ) -> None:
+        read: GRUWeights = _weights(GRUWeights, weights)
+        reset_after = read.reset_after
+
+        def arrays_of(cell: CellWeights) -> dict[str, Any]:
+            if reset_after:
+                return _floats(cell, "kernel", "recurrent_kernel", "bias", "recurrent_bias")
+            return _floats(cell, "kernel", "recurrent_kernel") | _summed_bias(cell)
+
+        records = _stack(
+            read,
+            arrays_of,
+            go_backwards,
+            merge_mode,
+            _flags(return_sequences, zero_output_for_mask),
+            name=name or "GRU",
+            gates=3,
+            cell=file.GRU if reset_after else file.RESET_BEFORE_GRU,
+            activation=_function("activation", activation),
+            recurrent_activation=_function("recurrent_activation", recurrent_activation),
+        )
+        super().__init__(records, name, return_state)
+
+
+class SimpleRNN(Recurrent):
+    """A plain RNN, of one or more layers and one or two directions, as the weights have them.
+
+    Args:
+      weights: `RNNWeights`, or the arrays of a Keras layer: kernel [I, H], recurrent_kernel [H, H]
+        and bias [H].
+      activation: "tanh" or "relu", of arrays; None: that of `RNNWeights`, or "tanh".
+      return_sequences: whether all outputs are returned, or the last one.
+      return_state: whether the final state is returned behind it.
+      go_backwards: whether it reads the sequence backwards, and returns it in that order.
+      zero_output_for_mask: whether the output of a step that does not count is zero.
+      merge_mode: of two directions: "concat", "sum", "mul" or "ave".
+      name: for messages.
+
+    Raises:
+      ValueError: a shape or an argument is wrong.
+      TypeError: weights are neither.
+    """
+
+    def __init__(
+        self,
+        weights: RNNWeights | Sequence[Any],
+        activation: str | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        zero_output_for_mask: bool = False,
+        merge_mode: str = "concat",
+        name: str | None = None,
+    ) -> None:
+        read: RNNWeights = _weights(RNNWeights, weights, activation=activation)
+        function = activation or read.activation
+
+        def arrays_of(cell: CellWeights) -> dict[str, Any]:
+            return _floats(cell, "kernel", "recurrent_kernel") | _summed_bias(cell)
+
+        records = _stack(
+            read,
+            arrays_of,
+            go_backwards,
+            merge_mode,
+            _flags(return_sequences, zero_output_for_mask),
+            name=name or "SimpleRNN",
+            gates=1,
+            cell=file.SIMPLE_RNN,
+            activation=_function("activation", function),
+        )
+        super().__init__(records, name, return_state)
+
+
+# The fields in which two directions differ.
+_DIFFERENT = ("name", "directions", "flags", "arrays")
+
+
+def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> file.Layer:
+    """The record of two directions.
+
+    Args:
+      name: of the layer.
+      first: the record of the layer that reads forwards.
+      second: that of the layer that reads backwards.
+      merge_mode: "concat", "sum", "mul" or "ave".
+
+    Returns:
+      The record.
+
+    Raises:
+      ValueError: the layers have other directions or different options.
+    """
+    if (first.directions, second.directions) != (file.FORWARDS, file.BACKWARDS):
+        raise ValueError("its forward layer has go_backwards=True")
+    fields = [f.name for f in dataclasses.fields(first) if f.name not in _DIFFERENT]
+    differing = [name for name in fields if getattr(first, name) != getattr(second, name)]
+    if first.flags != second.flags & ~file.ORDER_OF_COMPUTATION:
+        differing.append("options")
+    if differing:
+        raise ValueError(f"its two layers have different {', '.join(differing)}")
+    return dataclasses.replace(
+        first,
+        name=name,
+        directions=file.BOTH,
+        merge=file.MERGE_MODES[merge_mode],
+        arrays=[*first.arrays, *second.arrays],
+    )
+
+
+class Bidirectional(Recurrent):
+    """Two recurrent layers, of which the second reads the sequence backwards.
+
+    Args:
+      forward: a layer of one direction.
+      backward: a layer with go_backwards=True, and with the same options.
+      merge_mode: "concat", "sum", "mul" or "ave".
+      return_state: whether the final states are returned: those of `forward`, then of `backward`.
+      name: for messages.
+
+    Raises:
+      ValueError: a layer has several layers, or their options differ.
+      TypeError: they are no recurrent layers.
+    """
+
+    def __init__(
+        self,
+        forward: Recurrent,
+        backward: Recurrent,
+        merge_mode: str = "concat",
+        return_state: bool = False,
+        name: str | None = None,
+    ) -> None:
+        parts = (forward, backward)
+        if not all(isinstance(part, Recurrent) for part in parts):
+            raise TypeError(
+                "forward and backward must be LSTM, GRU or SimpleRNN. Received: "
+                f"{[type(part).__name__ for part in parts]}"
+            )
+        if any(len(part.records) > 1 for part in parts):
+            raise ValueError("forward and backward must have one layer each")
+        checks.choice("merge_mode", merge_mode, [*file.MERGE_MODES])
+        first, second = (
+            dataclasses.replace(part.records[0], flags=part.records[0].flags & ~file.RETURNS_STATE)
+            for part in parts
+        )
+        record = both(name or "Bidirectional", first, second, merge_mode)
+        super().__init__([record], name, return_state)
