@@ -168,7 +168,7 @@ def test_a_saved_session(kind: str, rng: np.random.Generator, tmp_path: Any) -> 
 @pytest.mark.parametrize("inputs", [list, tuple, dict])
 @pytest.mark.parametrize("outputs", [list, tuple, dict])
 def test_structures(inputs: type, outputs: type, rng: np.random.Generator) -> None:
-    tensors = [floats(None, 3), floats(None, 2)]
+    tensors = [keras.Input((None, n), name=name) for n, name in ((3, "second"), (2, "first"))]
     results = [layers.Dense(3)(tensors[1]), layers.Concatenate()(tensors)]
     data = [rng.normal(size=(2, 5, n)).astype("float32") for n in (3, 2)]
 
@@ -211,7 +211,7 @@ def _pooled() -> keras.Model:
 def _merged(name: str, second_has_mask: bool) -> Callable[[], keras.Model]:
     def model() -> keras.Model:
         a, b = ids(T), ids(T)
-        y = getattr(layers, name)([embedded(a), embedded(b, mask_zero=second_has_mask)])
+        y = getattr(layers, name)()([embedded(a), embedded(b, mask_zero=second_has_mask)])
         return keras.Model([a, b], layers.LSTM(3, return_sequences=True)(y))
 
     return model
@@ -249,6 +249,22 @@ def _masked_windows() -> keras.Model:
     return keras.Model(x, layers.LSTM(3)(y))
 
 
+def _words() -> keras.Model:
+    """The mask of words in sentences is that of the layer for each sentence."""
+    x = ids(4, 5)
+    y = layers.TimeDistributed(layers.Bidirectional(layers.LSTM(3)))(embedded(x))
+    return keras.Model(x, layers.GlobalMaxPooling1D()(layers.Dense(2)(y)))
+
+
+def _masks_in_windows() -> keras.Model:
+    """Masks within a nested model for each step, and of the steps."""
+    window = floats(5, C)
+    inner = keras.Model(window, ours.GRU(3)(layers.Dense(4)(layers.Masking()(window))))
+    x = floats(4, 5, C)
+    y = layers.TimeDistributed(inner)(x)
+    return keras.Model(x, layers.LSTM(3)(layers.Masking(0.5)(y)))
+
+
 MASKED: dict[str, Callable[[], keras.Model]] = {
     "pooled": _pooled,
     "dense": _masked(lambda: layers.Dense(4), layers.LeakyReLU, layers.PReLU),
@@ -268,13 +284,15 @@ MASKED: dict[str, Callable[[], keras.Model]] = {
     ),
     **{
         f"{name} {both}": _merged(name, both)
-        for name in ("add", "multiply", "average", "subtract", "concatenate")
+        for name in ("Add", "Average", "Subtract", "Concatenate")
         for both in (True, False)
     },
     "merged with itself": _merged_with_itself,
     "decoder": _masked_decoder,
     "nested": _masked_nested,
     "windows": _masked_windows,
+    "words": _words,
+    "masks in windows": _masks_in_windows,
 }
 
 
@@ -289,8 +307,51 @@ def test_masks(kind: str, rng: np.random.Generator) -> None:
             values[:, 0] = 1  # a mean of nothing is NaN
             x.append(values.astype("int32"))
         else:
-            x.append((rng.normal(size=shape) * (rng.random((*shape[:2], 1)) < 0.6)).astype("f4"))
+            x.append((rng.normal(size=shape) * (rng.random((*shape[:-1], 1)) < 0.6)).astype("f4"))
     check(model, rng, x if len(x) > 1 else x[0])
+
+
+def _two_masks(layer: keras.Layer) -> keras.Model:
+    a, b = ids(), ids()
+    return keras.Model([a, b], layers.LSTM(3)(layer([embedded(a), embedded(b)])))
+
+
+def _masked_steps(layer: keras.Layer) -> keras.Model:
+    x = floats(4, 5, C)
+    y = layers.TimeDistributed(layers.Flatten())(x)
+    y = layers.TimeDistributed(layers.Reshape((5, C)))(layers.Masking()(y))
+    return keras.Model(x, layers.TimeDistributed(layer)(y))
+
+
+def _words_of_sentences() -> keras.Model:
+    x = ids(4, 5)
+    y = layers.TimeDistributed(layers.LSTM(3))(embedded(x))
+    return keras.Model(x, layers.LSTM(3, name="me")(y))
+
+
+REFUSED: dict[str, tuple[Callable[[], keras.Model], str]] = {
+    **{
+        kind.__name__: (lambda k=kind: _two_masks(k(name="me")), "its input has a mask, with which")
+        for kind in (layers.Multiply, layers.Maximum, layers.Minimum)
+    },
+    "softmax": (_masked(lambda: layers.Softmax(name="me")), "its input has a mask, with which"),
+    "time": (
+        lambda: _two_masks(layers.Concatenate(axis=1, name="me")),
+        "concatenates along time, and its inputs have masks",
+    ),
+    "steps": (
+        lambda: _masked_steps(layers.LSTM(3, name="inner")),
+        "does not pass the mask of the Masking layer on to layer inner",
+    ),
+    "words": (_words_of_sentences, "the mask of its input has 3 axes, not 2"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_masks_that_a_session_does_not_have(kind: str) -> None:
+    make, why = REFUSED[kind]
+    with pytest.raises(ValueError, match=rf"layer (me|time_distributed\w*): .*{why}"):
+        Session(make())
 
 
 def _call_masks(rng: np.random.Generator, count: int) -> list[Any]:
