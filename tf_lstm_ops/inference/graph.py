@@ -73,6 +73,41 @@ class Node:
     outputs: int = 1
 
 
+def is_of_call(mask: Value | None) -> bool:
+    """Whether a mask is that of a call, or a combination of such masks.
+
+    Args:
+      mask: the mask of a value; None: none.
+
+    Returns:
+      Whether a call may omit it.
+    """
+    if mask is None or mask.is_given:
+        return True
+    made: Any = mask.node
+    return made.layer.kind == file.MASKS and all(map(is_of_call, made.operands))
+
+
+def mask_axes(mask: Value) -> int:
+    """The number of axes of a mask.
+
+    Args:
+      mask: the mask of a value.
+
+    Returns:
+      2 for one of the steps of a sequence; more within a TimeDistributed, and where an Embedding
+      has indices with more axes.
+    """
+    made: Any = mask.node
+    if mask.is_given:
+        return 2
+    if made.layer.kind == file.EMBEDDING:
+        return 1 + len(made.operands[0].node.dims)
+    if made.layer.kind == file.MASKS:
+        return max(mask_axes(each) for each in made.operands)
+    return int(made.batch_axes) + 1
+
+
 def input_value(given: file.Input) -> Value:
     """An input. Its mask is that of the call.
 

@@ -188,5 +188,7 @@ class TimeDistributed(Layer):
         if batch_axes == _MAX_BATCH_AXES:
             raise ValueError(f"at most {_MAX_BATCH_AXES - 1} TimeDistributed may be nested")
         x = one(self, inputs)
-        y = self.layer.apply([x.with_mask(None)], batch_axes + 1)
+        # Of the steps within a step only a mask with more axes says something.
+        is_inner = x.mask is not None and graph.mask_axes(x.mask) > batch_axes + 1
+        y = self.layer.apply([x if is_inner else x.with_mask(None)], batch_axes + 1)
         return y.with_mask(x.mask) if isinstance(y, Value) else y
