@@ -278,7 +278,9 @@ def _step_of(layer: Any, x: Value, batch_axes: int) -> Value:
 
 def _require_usable_masks(layer: Any, inputs: Sequence[Value]) -> None:
     """Refuses masks that change what a layer computes in a way that a session does not have."""
-    if keras_layers.computes_with_masks(layer) and not all(graph.is_of_call(x.mask) for x in inputs):
+    if keras_layers.computes_with_masks(layer) and not all(
+        graph.is_of_call(x.mask) for x in inputs
+    ):
         raise unsupported(layer, "its input has a mask, with which it computes something else")
 
 

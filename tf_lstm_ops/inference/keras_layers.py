@@ -89,7 +89,12 @@ def computes_with_masks(layer: Any) -> bool:
     Returns:
       Whether it is of such a class.
     """
-    kinds = (keras.layers.Multiply, keras.layers.Maximum, keras.layers.Minimum, keras.layers.Softmax)
+    kinds = (
+        keras.layers.Multiply,
+        keras.layers.Maximum,
+        keras.layers.Minimum,
+        keras.layers.Softmax,
+    )
     return _deviation.class_that_computes(type(layer)) in kinds
 
 
