@@ -244,16 +244,32 @@ def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, An
 
     Returns:
       The layer or operation; the symbolic tensors among its arguments; its positional and its named
-      arguments. The mask that Keras itself passes on, that of the first tensor, is left out.
+      arguments. Masks that Keras itself passes on, those of the first argument, are left out.
     """
     history = tensor._keras_history
     node = history.operation._inbound_nodes[history.node_index]
-    tensors, kwargs = list(node.input_tensors), dict(node.arguments.kwargs)
-    mask = kwargs.get("mask")
-    if mask is not None and mask is getattr(tensors[0], "_keras_mask", None):
+    args, kwargs = node.arguments.args, dict(node.arguments.kwargs)
+    tensors, mask = list(node.input_tensors), kwargs.get("mask")
+    if mask is not None and args and _is_passed_on(mask, args[0]):
         del kwargs["mask"]
-        tensors = [other for other in tensors if other is not mask]
-    return history.operation, tensors, node.arguments.args, kwargs
+        masks = {id(each) for each in _flat(mask)}
+        tensors = [other for other in tensors if id(other) not in masks]
+    return history.operation, tensors, args, kwargs
+
+
+def _is_passed_on(mask: Any, argument: Any) -> bool:
+    """Whether a mask, or a structure of them, is that of the tensors in an argument."""
+    masks, tensors = _flat(mask), _flat(argument)
+    return len(masks) == len(tensors) and all(
+        each is getattr(tensor, "_keras_mask", None)
+        for each, tensor in zip(masks, tensors, strict=True)
+    )
+
+
+def _flat(structure: Any) -> list[Any]:
+    import keras
+
+    return list(keras.tree.flatten(structure))
 
 
 def gets_mask(layer: Any) -> bool:

@@ -43,7 +43,7 @@ bool CallPlan::Plan(const Tensor* inputs, Error* error) {
     mask.dims[1] = inputs[k].shape.dims[1];
   }
   error->code = kInvalidArgument;
-  if (!InferShapes(graph_, &shapes_, error)) return false;
+  if (InferShapes(graph_, &shapes_, error) != kNone) return false;
   std::fill(slot_bytes_.begin(), slot_bytes_.end(), 0);
   for (size_t v = 0; v < shapes_.size(); ++v) {
     if (!shapes_[v].Fits()) {

@@ -188,13 +188,13 @@ bool FailIn(const Node& node, size_t index, Error* error) {
               cause.text);
 }
 
-bool InferShapes(const Graph& graph, std::vector<Shape>* shapes, Error* error) {
+int InferShapes(const Graph& graph, std::vector<Shape>* shapes, Error* error) {
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
-    if (!InferNode(graph.nodes[k], shapes, error)) {
-      return FailIn(graph.nodes[k], k, error);
-    }
+    if (InferNode(graph.nodes[k], shapes, error)) continue;
+    FailIn(graph.nodes[k], k, error);
+    return static_cast<int>(k);
   }
-  return true;
+  return kNone;
 }
 
 bool ReadGraph(const void* data, uint64_t size, Graph* graph, Error* error) {
@@ -211,11 +211,22 @@ bool ReadGraph(const void* data, uint64_t size, Graph* graph, Error* error) {
   }
   if (!CheckOutputs(*graph, error)) return false;
   error->code = kDataLoss;
-  if (!InferShapes(*graph, &graph->shapes, error)) return false;
+  if (InferShapes(*graph, &graph->shapes, error) != kNone) return false;
   error->code = kOk;
   PlaceValues(graph);
   PlanStreaming(graph);
   return true;
+}
+
+// The first node whose shapes do not fit blocks of `steps` steps, or kNone.
+static int FirstOfOtherSteps(const Graph& graph, int64_t steps) {
+  std::vector<Shape> shapes = graph.shapes;
+  for (int k = 0; k < 2 * graph.input_count(); ++k) {
+    shapes[k].dims[0] = 1;
+    shapes[k].dims[1] = steps;
+  }
+  Error error;
+  return InferShapes(graph, &shapes, &error);
 }
 
 void PlanStreaming(Graph* graph) {
@@ -254,6 +265,12 @@ void PlanStreaming(Graph* graph) {
           node.batch_axes == 1 && node.layer->takes_last_step();
       values[node.first_output + k].is_sequence =
           !node.is_behind_last_step && !takes_last && !is_state;
+    }
+  }
+  // A layer may have weights for each step.
+  for (const int64_t steps : {1, 2}) {
+    if (graph->can_stream()) {
+      graph->blocking_node = FirstOfOtherSteps(*graph, steps);
     }
   }
 }

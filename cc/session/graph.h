@@ -74,8 +74,9 @@ bool ReadGraph(const void* data, uint64_t size, Graph* graph, Error* error);
 bool FailIn(const Node& node, size_t index, Error* error);
 
 // Sets `shapes` of all values from those of the inputs, which it contains.
-// Dimensions may be unknown. Fails with the code that *error has.
-bool InferShapes(const Graph& graph, std::vector<Shape>* shapes, Error* error);
+// Dimensions may be unknown. Returns the first node that they do not fit, with
+// an error of the code that *error has; else kNone.
+int InferShapes(const Graph& graph, std::vector<Shape>* shapes, Error* error);
 
 // The shape of an operand as its layer sees it: the axes of the batch are one.
 Shape JoinBatch(const Shape& shape, int batch_axes);

@@ -82,9 +82,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "keras of a file": (lambda: GRUWeights.from_keras("m.keras"), [LOAD]),
     "unknown layer": (
-        of(keras.layers.Conv1D(4, 3, name="me")),
+        of(keras.layers.Conv1DTranspose(4, 3, name="me")),
         [
-            "layer me: keras.layers.Conv1D is not a class that a session computes",
+            "layer me: keras.layers.Conv1DTranspose is not a class that a session computes",
             "lists the layers",
         ],
     ),

@@ -319,3 +319,23 @@ def test_export_modules(name: str, suffix: str, tmp_path) -> None:
     model(X)
     with pytest.raises((ValueError, ImportError), match=r"Call tf_lstm_ops\.export|openvino"):
         model.export(str(tmp_path / f"model.{suffix}"), format=name)
+
+
+def test_structures_of_a_model() -> None:
+    x = keras.Input([3, 4], name="x")
+    y = layers.Dense(2)(x)
+    model = keras.Model({"x": x}, [y, x])
+    inputs, outputs = _keras_private.structures(model)
+    assert inputs["x"] is x and outputs[0] is y and outputs[1] is x
+    sequential = keras.Sequential([keras.Input([3, 4]), layers.Dense(2)])
+    assert _keras_private.structures(sequential)[0] in (sequential.inputs, sequential.inputs[0])
+
+
+def test_call_of_a_tensor() -> None:
+    x = keras.Input([3, 4])
+    layer = layers.LSTM(2, return_state=True)
+    first, second = layer(x), layer(x)
+    calls = [_keras_private.call_of(tensor) for tensor in (*first, *second)]
+    assert [index for _, index in calls] == [0, 1, 2, 0, 1, 2]
+    keys = [key for key, _ in calls]
+    assert len({*keys[:3]}) == len({*keys[3:]}) == 1 and keys[0] != keys[3]

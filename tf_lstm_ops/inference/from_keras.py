@@ -245,21 +245,41 @@ def _apply(
     if _deviation.class_that_computes(type(layer)) is keras.layers.TimeDistributed:
         keras_layers.require_supported(layer)
         (x,) = inputs
-        outputs = _apply(layer.layer, [x.with_mask(None)], [], batch_axes + 1)
+        outputs = _apply(layer.layer, [_step_of(layer, x, batch_axes)], [], batch_axes + 1)
         return [_passed(x, y.with_mask(x.mask)) for y in outputs]
     built = keras_layers.translated(layer)
-    _require_masks_pass(layer, built, inputs[0])
+    _require_usable_masks(layer, inputs)
+    # Keras gives a call with an initial state no mask but one that is an argument.
+    x = inputs[0].with_mask(None) if states else inputs[0]
+    _require_masks_pass(layer, built, x, batch_axes)
     try:
-        result = built.apply([*inputs, *states], batch_axes)
+        result = built.apply([x, *inputs[1:], *states], batch_axes)
     except ValueError as error:
         raise unsupported(layer, str(error)) from None
     outputs = [*result] if isinstance(result, tuple) else [result]
+    if states and layer.return_sequences:
+        outputs[0] = outputs[0].with_mask(inputs[0].mask)
     if keras_layers.is_identity(layer) or layer.supports_masking or _makes_mask(built, outputs):
         return [_passed(inputs[0], y) for y in outputs]
     if isinstance(built, Recurrent):
         # Stock recurrent layers of Keras 3.16 do not pass masks on; those of a session do.
         return [_stopped(layer, y) for y in outputs]
     return [y.with_mask(None) for y in outputs]
+
+
+def _step_of(layer: Any, x: Value, batch_axes: int) -> Value:
+    """The input of the layer within a TimeDistributed."""
+    if graph.is_of_call(x.mask):
+        return x.with_mask(None)
+    # A mask of the steps is no mask of what is in a step. Keras uses it as one.
+    is_inner = graph.mask_axes(x.mask) > batch_axes + 1  # type: ignore[arg-type]
+    return x if is_inner else Value(x.node, x.index, x.mask, layer)
+
+
+def _require_usable_masks(layer: Any, inputs: Sequence[Value]) -> None:
+    """Refuses masks that change what a layer computes in a way that a session does not have."""
+    if keras_layers.computes_with_masks(layer) and not all(graph.is_of_call(x.mask) for x in inputs):
+        raise unsupported(layer, "its input has a mask, with which it computes something else")
 
 
 def _makes_mask(built: Any, outputs: Sequence[Value]) -> bool:
@@ -275,16 +295,19 @@ def _passed(x: Value, y: Value) -> Value:
 
 
 def _stopped(layer: Any, y: Value) -> Value:
-    if y.mask is None or y.mask.is_given:
-        return y
-    return Value(y.node, y.index, y.mask, layer)
+    return y if graph.is_of_call(y.mask) else Value(y.node, y.index, y.mask, layer)
 
 
-def _require_masks_pass(layer: Any, built: Any, x: Value) -> None:
-    if x.stopped is not None and isinstance(built, Recurrent | GlobalAveragePooling1D):
+def _require_masks_pass(layer: Any, built: Any, x: Value, batch_axes: int) -> None:
+    if x.mask is None or not isinstance(built, Recurrent | GlobalAveragePooling1D):
+        return
+    if x.stopped is not None:
         raise unsupported(
             x.stopped, f"it does not pass the mask of the Masking layer on to layer {layer.name}"
         )
+    axes = graph.mask_axes(x.mask)
+    if axes != batch_axes + 1:
+        raise unsupported(layer, f"the mask of its input has {axes} axes, not {batch_axes + 1}")
 
 
 def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[Value]:

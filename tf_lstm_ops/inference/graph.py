@@ -15,11 +15,14 @@ class Value:
     Layers of `tf_lstm_ops.inference.layers` are called on values. `layers.Input` makes the first
     ones.
 
-    Attributes:
+    Args:
       node: what computes it; of an input a `file.Input`.
       index: which output of the node.
       mask: the value that says which steps count; None: all do.
-      stopped: the name of a layer that takes a mask away which layers of a session pass on; None.
+      stopped: a layer of Keras that takes a mask away which layers of a session pass on; None.
+
+    Attributes:
+      node, index, mask, stopped: the arguments.
     """
 
     def __init__(
@@ -27,7 +30,7 @@ class Value:
         node: Node | file.Input,
         index: int = 0,
         mask: Value | None = None,
-        stopped: str | None = None,
+        stopped: Any = None,
     ) -> None:
         self.node, self.index, self.mask, self.stopped = node, index, mask, stopped
 
@@ -68,6 +71,41 @@ class Node:
     operands: list[Value | None]
     batch_axes: int = 1
     outputs: int = 1
+
+
+def is_of_call(mask: Value | None) -> bool:
+    """Whether a mask is that of a call, or a combination of such masks.
+
+    Args:
+      mask: the mask of a value; None: none.
+
+    Returns:
+      Whether a call may omit it.
+    """
+    if mask is None or mask.is_given:
+        return True
+    made: Any = mask.node
+    return made.layer.kind == file.MASKS and all(map(is_of_call, made.operands))
+
+
+def mask_axes(mask: Value) -> int:
+    """The number of axes of a mask.
+
+    Args:
+      mask: the mask of a value.
+
+    Returns:
+      2 for one of the steps of a sequence; more within a TimeDistributed, and where an Embedding
+      has indices with more axes.
+    """
+    made: Any = mask.node
+    if mask.is_given:
+        return 2
+    if made.layer.kind == file.EMBEDDING:
+        return 1 + len(made.operands[0].node.dims)
+    if made.layer.kind == file.MASKS:
+        return max(mask_axes(each) for each in made.operands)
+    return int(made.batch_axes) + 1
 
 
 def input_value(given: file.Input) -> Value:

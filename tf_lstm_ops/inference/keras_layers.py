@@ -80,6 +80,19 @@ def is_identity(layer: Any) -> bool:
     return _deviation.class_that_computes(type(layer)) in _IDENTITIES
 
 
+def computes_with_masks(layer: Any) -> bool:
+    """Whether a mask changes elements that a layer computes, apart from recurrent layers and means.
+
+    Args:
+      layer: a Keras layer.
+
+    Returns:
+      Whether it is of such a class.
+    """
+    kinds = (keras.layers.Multiply, keras.layers.Maximum, keras.layers.Minimum, keras.layers.Softmax)
+    return _deviation.class_that_computes(type(layer)) in kinds
+
+
 def is_recurrent(layer: Any) -> bool:
     """Whether the arguments of a call may have an initial state.
 

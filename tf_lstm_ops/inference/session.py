@@ -412,10 +412,12 @@ def _checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> file.Array:
 
 def _with_name(text: str, names: Sequence[str]) -> str:
     """A text of the library, with the name of the layer whose number it has."""
-    found = re.search(r"layer (\d+)", text)
+    found = re.search(r"layer (\d+)( of the file, counted from 0)?", text)
     if not found or int(found[1]) >= len(names):
         return text
-    return f"{text[: found.end()]}, {names[int(found[1])]},{text[found.end() :]}"
+    name = names[int(found[1])]
+    label = name if found[2] else f"{found[0]}, {name},"
+    return f"{text[: found.start()]}{label}{text[found.end() :]}"
 
 
 def _content(handle: ctypes.c_void_p) -> file.Array:

@@ -15,7 +15,7 @@ FrozenProduct::FrozenProduct(const float* weights, const float* bias,
 }
 
 double FrozenProduct::row_time() const {
-  const int lanes = SelectedInstructionSet().engine->forward.traits.lanes;
+  const int64_t lanes = SelectedInstructionSet().engine->forward.traits.lanes;
   const auto vectors = static_cast<double>(CeilDiv(product_.columns, lanes));
   return Rates().multiply_add * static_cast<double>(product_.depth) * vectors;
 }

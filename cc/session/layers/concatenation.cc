@@ -22,8 +22,8 @@ class Concatenation final : public Layer {
     for (int k = 0; k < in_count; ++k) {
       if (!RequireRank(in[k], in[0].rank, error)) return false;
       for (int axis = 0; axis < in[0].rank; ++axis) {
-        if (!Add(in[k].dims[axis], axis, axis == along, k,
-                 &out[0].dims[axis], error)) {
+        if (!Add(in[k].dims[axis], axis, axis == along, k, &out[0].dims[axis],
+                 error)) {
           return false;
         }
       }
@@ -82,7 +82,8 @@ class Concatenation final : public Layer {
 
 std::unique_ptr<Layer> ReadConcatenation(NodeReader* reader) {
   const int64_t axis = reader->Int(0, "axis", kLast, kMaxDims);
-  if (axis == 0) reader->Fail("axis is 0, must be -1 or from 1 to %d", kMaxDims);
+  if (axis == 0)
+    reader->Fail("axis is 0, must be -1 or from 1 to %d", kMaxDims);
   if (!reader->ok()) return nullptr;
   return std::make_unique<Concatenation>(static_cast<int>(axis));
 }

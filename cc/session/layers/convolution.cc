@@ -58,6 +58,7 @@ class Convolution final : public CausalLayer {
 
  private:
   int64_t depth() const { return products_[0].depth(); }
+  int64_t groups() const { return static_cast<int64_t>(products_.size()); }
   // Whether the windows within the input are rows of the product.
   bool has_windows() const {
     return products_.size() == 1 &&
@@ -80,7 +81,7 @@ class Convolution final : public CausalLayer {
   void RunBand(const Steps& steps, const WindowCursor& first, int64_t count,
                float* copies, float* y) const {
     const float* window[kBandRows];
-    for (size_t g = 0; g < products_.size(); ++g) {
+    for (int64_t g = 0; g < groups(); ++g) {
       WindowCursor at = first;
       float* copy = copies;
       for (int64_t r = 0; r < count; ++r, at.Next()) {

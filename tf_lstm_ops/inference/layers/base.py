@@ -39,17 +39,21 @@ class Layer(abc.ABC):
         """
         return self.apply(_values(self, inputs), 1)
 
-    @abc.abstractmethod
     def apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
         """Adds the layer to the graph of its inputs.
 
         Args:
-          inputs: values.
+          inputs: values; of a recurrent layer the initial states follow.
           batch_axes: how many axes count as the batch: 1, or more within TimeDistributed.
 
         Returns:
           A value, or a tuple of them.
         """
+        return self._apply(inputs, batch_axes)
+
+    @abc.abstractmethod
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
+        pass
 
 
 def _values(layer: Layer, inputs: Sequence[Any]) -> list[Value]:
@@ -94,8 +98,7 @@ class Record(Layer):
         super().__init__(record.name)
         self.record, self._passes_mask = record, passes_mask
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         x = one(self, inputs)
         (y,) = graph.node(self.record, [x], batch_axes)
         return y.with_mask(x.mask) if self._passes_mask else y
@@ -131,8 +134,7 @@ def Input(shape: Sequence[int | None], dtype: str = "float32", name: str = "") -
 class Identity(Layer):
     """A layer that does nothing, such as Dropout in inference."""
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         return one(self, inputs)
 
 
@@ -142,22 +144,24 @@ class Chain(Layer):
     Args:
       layers: one or more.
       name: for messages.
+
+    Raises:
+      TypeError: an element is no layer, or there is none.
     """
 
     def __init__(self, layers: Sequence[Layer], name: str | None = None) -> None:
         super().__init__(name)
-        self._layers = [*layers]
-        wrong = [type(each).__name__ for each in self._layers if not isinstance(each, Layer)]
-        if wrong or not self._layers:
+        self._parts = [*layers]
+        wrong = [type(each).__name__ for each in self._parts if not isinstance(each, Layer)]
+        if wrong or not self._parts:
             raise TypeError(
                 "layers must be a list of layers of tf_lstm_ops.inference.layers, one or more. "
                 f"Received: {wrong or 'an empty list'}"
             )
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
         result: Any = inputs
-        for layer in self._layers:
+        for layer in self._parts:
             result = layer.apply(
                 result if isinstance(result, list | tuple) else [result], batch_axes
             )
@@ -180,10 +184,11 @@ class TimeDistributed(Layer):
         super().__init__(name)
         self.layer = layer if isinstance(layer, Layer) else Chain(layer)
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
         if batch_axes == _MAX_BATCH_AXES:
             raise ValueError(f"at most {_MAX_BATCH_AXES - 1} TimeDistributed may be nested")
         x = one(self, inputs)
-        y = self.layer.apply([x.with_mask(None)], batch_axes + 1)
+        # Of the steps within a step only a mask with more axes says something.
+        is_inner = x.mask is not None and graph.mask_axes(x.mask) > batch_axes + 1
+        y = self.layer.apply([x if is_inner else x.with_mask(None)], batch_axes + 1)
         return y.with_mask(x.mask) if isinstance(y, Value) else y

@@ -37,8 +37,7 @@ class Concatenate(Layer):
             raise ValueError(f"axis must be -1, or from 1 to 5. Received: axis={axis}")
         self._axis = axis
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         record = file.Layer(self.name, file.CONCATENATION, ints=(self._axis,))
         (y,) = graph.node(record, inputs, batch_axes)
         masks = [x.mask for x in inputs]
@@ -60,8 +59,7 @@ class _Combination(Layer):
 
     _mode: int
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         if len(inputs) < 2 or (self._mode == Subtract._mode and len(inputs) > 2):
             raise ValueError(
                 f"layer {self.name} must have two inputs, or more if it is no difference. "
@@ -75,30 +73,60 @@ class _Combination(Layer):
 
 
 class Add(_Combination):
-    __doc__ = f"The sum. {_Combination.__doc__}"
+    """The sum of its inputs, element by element. Axes of size 1 are repeated as in NumPy.
+
+    Args:
+      name: for messages.
+    """
+
     _mode = 0
 
 
 class Subtract(_Combination):
-    __doc__ = f"The difference of two inputs. {_Combination.__doc__}"
+    """The difference of two inputs, element by element. Axes of size 1 are repeated as in NumPy.
+
+    Args:
+      name: for messages.
+    """
+
     _mode = 1
 
 
 class Multiply(_Combination):
-    __doc__ = f"The product. {_Combination.__doc__}"
+    """The product of its inputs, element by element. Axes of size 1 are repeated as in NumPy.
+
+    Args:
+      name: for messages.
+    """
+
     _mode = 2
 
 
 class Average(_Combination):
-    __doc__ = f"The average. {_Combination.__doc__}"
+    """The average of its inputs, element by element. Axes of size 1 are repeated as in NumPy.
+
+    Args:
+      name: for messages.
+    """
+
     _mode = 3
 
 
 class Maximum(_Combination):
-    __doc__ = f"The maximum. {_Combination.__doc__}"
+    """The maximum of its inputs, element by element. Axes of size 1 are repeated as in NumPy.
+
+    Args:
+      name: for messages.
+    """
+
     _mode = 4
 
 
 class Minimum(_Combination):
-    __doc__ = f"The minimum. {_Combination.__doc__}"
+    """The minimum of its inputs, element by element. Axes of size 1 are repeated as in NumPy.
+
+    Args:
+      name: for messages.
+    """
+
     _mode = 5

@@ -82,8 +82,7 @@ class Embedding(Layer):
             arrays=[{"kernel": table}],
         )
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         x = one(self, inputs)
         if not isinstance(x.node, file.Input) or x.node.dtype != "int32":
             raise ValueError(
@@ -231,6 +230,5 @@ class SeparableConv1D(Chain):
         pointwise = Dense(np.ascontiguousarray(kernel[0]), bias, activation, name)
         super().__init__([depthwise, pointwise], name)
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
-        """See `Layer.apply`."""
-        return super().apply([each.with_mask(None) for each in inputs], batch_axes)
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
+        return super()._apply([each.with_mask(None) for each in inputs], batch_axes)

@@ -68,8 +68,7 @@ class Recurrent(Layer):
             *inputs, *(states if isinstance(states, list | tuple) else [states])
         )
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
-        """See `Layer.apply`. The initial states are behind the sequence."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
         x, *states = inputs
         if states and (len(self.records) > 1 or len(states) != self.state_count):
             raise ValueError(

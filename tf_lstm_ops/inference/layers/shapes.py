@@ -155,19 +155,6 @@ class Cropping1D(Record):
 
 
 class _Pooling(Record):
-    """Pooling of windows over time, [B, T, C] to [B, T', C].
-
-    Args:
-      pool_size: steps of a window.
-      strides: steps between windows; None: pool_size.
-      padding: "valid" or "same".
-      name: for messages.
-
-    Raises:
-      ValueError: an argument is wrong.
-      TypeError: an argument is no integer.
-    """
-
     _mode: int
 
     def __init__(
@@ -185,12 +172,36 @@ class _Pooling(Record):
 
 
 class MaxPooling1D(_Pooling):
-    __doc__ = f"The maximum. {_Pooling.__doc__}"
+    """The maximum of windows over time, [B, T, C] to [B, T', C].
+
+    Args:
+      pool_size: steps of a window.
+      strides: steps between windows; None: pool_size.
+      padding: "valid" or "same".
+      name: for messages.
+
+    Raises:
+      ValueError: an argument is wrong.
+      TypeError: an argument is no integer.
+    """
+
     _mode = _MAXIMUM
 
 
 class AveragePooling1D(_Pooling):
-    __doc__ = f"The average, without the padding. {_Pooling.__doc__}"
+    """The average of windows over time without the padding, [B, T, C] to [B, T', C].
+
+    Args:
+      pool_size: steps of a window.
+      strides: steps between windows; None: pool_size.
+      padding: "valid" or "same".
+      name: for messages.
+
+    Raises:
+      ValueError: an argument is wrong.
+      TypeError: an argument is no integer.
+    """
+
     _mode = _AVERAGE
 
 
@@ -220,8 +231,7 @@ class GlobalAveragePooling1D(Layer):
         ints = (_AVERAGE, int(bool(keepdims)))
         self._record = file.Layer(self.name, file.GLOBAL_POOLING, ints=ints)
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         x = one(self, inputs)
         (y,) = graph.node(self._record, [x, x.mask], batch_axes)
         return y
@@ -246,8 +256,7 @@ class Masking(Layer):
             raise ValueError(f"mask_value must be finite in float32. Received: {mask_value}")
         self._record = file.Layer(self.name, file.MASKING, number=value)
 
-    def apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
-        """See `Layer.apply`."""
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
         y, mask = graph.node(self._record, [one(self, inputs)], batch_axes, 2)
         return y.with_mask(mask)
 
