@@ -16,7 +16,8 @@ from tf_lstm_ops import _files, _tensorflow
 from tf_lstm_ops.inference import arguments, arrays, file, graph, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain, Embedding, Input
+from tf_lstm_ops.inference.layers import Chain
+from tf_lstm_ops.inference.layers.inputs import input_of
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
@@ -117,7 +118,7 @@ class Session:
           TypeError: an element is no layer.
         """
         chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else _input_of(chain)
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else input_of(chain)
         y = Chain(chain)(x) if chain else x
         if isinstance(y, tuple):  # with the states
             y = [*y]
@@ -287,8 +288,8 @@ class Session:
         if call.has_output:
             native.call(
                 "session_run_arrays",
-                *(self._handle, _structs(call.inputs, inputs, masks), len(inputs)),
-                *(_structs(call.outputs, results, ()), len(results)),
+                *(self._handle, arguments.structs(call.inputs, inputs, masks), len(inputs)),
+                *(arguments.structs(call.outputs, results, ()), len(results)),
             )
         return out if out is not None else self._outputs.packed(results)
 
@@ -322,7 +323,7 @@ class Session:
         masks: list[file.Array | None] = []
         given = self._masks.flat(mask)
         for label, value, shape in zip(self._masks.labels, given, shapes, strict=True):
-            masks.append(None if value is None else _checked_mask(label, value, shape[:2]))
+            masks.append(None if value is None else arguments.checked_mask(label, value, shape[:2]))
         return masks
 
     @contextlib.contextmanager
@@ -359,20 +360,6 @@ class Session:
         )
 
 
-def _input_of(chain: Sequence[Any]) -> Value:
-    """The input of a chain of layers that does not begin with one."""
-    first = chain[0] if chain else None
-    if isinstance(first, Embedding):
-        return Input((None,), "int32")
-    record = getattr(first, "record", None) or next(iter(getattr(first, "records", ())), None)
-    if record is None or not record.input_size:
-        name = type(first).__name__
-        raise ValueError(
-            f"the size of the input is not known from {name}. Begin the layers with layers.Input"
-        )
-    return Input((None, record.input_size))
-
-
 def _checked_threads(threads: Any) -> int:
     if isinstance(threads, bool) or not hasattr(threads, "__index__"):
         raise TypeError(f"threads must be an integer. Received: threads={threads!r}")
@@ -392,29 +379,6 @@ def _explained(error: ValueError, path: Any) -> str:
         f" is not a file of Session.save ({error}). For a Keras model: "
         f"Session(keras.models.load_model({os.fspath(path)!r}))"
     )
-
-
-def _structs(
-    starts: Sequence[bytes], values: Sequence[file.Array], masks: Sequence[file.Array | None]
-) -> bytes:
-    """The structs of all inputs or outputs, of which `starts` are all but the addresses."""
-    if len(values) == 1 and not masks:  # the common case
-        return starts[0] + native.addresses(arrays.pointer(values[0]), 0)
-    parts = []
-    for k, value in enumerate(values):
-        mask = masks[k] if masks else None
-        address = 0 if mask is None else arrays.pointer(mask)
-        parts += [starts[k], native.addresses(arrays.pointer(value), address)]
-    return b"".join(parts)
-
-
-def _checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> file.Array:
-    """The mask as the library reads it: not 0 where a step is valid."""
-    valid = arrays.as_array(label, mask)
-    if valid.shape != shape:
-        axes = ", ".join(map(str, shape))
-        raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
-    return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
 
 
 def _with_name(text: str, names: Sequence[str]) -> str:
