@@ -52,9 +52,7 @@ def _heads() -> keras.Model:
 def _encoder_and_decoder() -> keras.Model:
     source, target = ids(), ids()
     _, h, c = ours.LSTM(5, return_state=True)(embedded(source, mask_zero=False))
-    y = ours.LSTM(5, return_sequences=True)(
-        embedded(target, mask_zero=False), initial_state=[h, c]
-    )
+    y = ours.LSTM(5, return_sequences=True)(embedded(target, mask_zero=False), initial_state=[h, c])
     return keras.Model([source, target], layers.Dense(ROWS, "softmax")(y))
 
 
@@ -205,7 +203,9 @@ def _masked(*made: Any) -> Callable[[], keras.Model]:
 
 def _pooled() -> keras.Model:
     x = ids()
-    return keras.Model(x, layers.GlobalAveragePooling1D(keepdims=True)(layers.Dense(3)(embedded(x))))
+    return keras.Model(
+        x, layers.GlobalAveragePooling1D(keepdims=True)(layers.Dense(3)(embedded(x)))
+    )
 
 
 def _merged(name: str, second_has_mask: bool) -> Callable[[], keras.Model]:
