@@ -21,7 +21,7 @@ from tf_lstm_ops.inference.layers.inputs import input_of
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
-_KEPT_SHAPES = 64  # combinations of shapes of inputs whose _Call a session keeps
+_KEPT_SHAPES = 64  # of inputs, for each of which a session keeps a _Call
 
 
 class _Call(NamedTuple):
@@ -119,10 +119,7 @@ class Session:
         """
         chain = [*layers]
         x = chain.pop(0) if chain and isinstance(chain[0], Value) else input_of(chain)
-        y = Chain(chain)(x) if chain else x
-        if isinstance(y, tuple):  # with the states
-            y = [*y]
-        return cls.from_graph(x, y, threads)
+        return cls.from_graph(x, Chain(chain)(x) if chain else x, threads)
 
     @classmethod
     def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Session:
