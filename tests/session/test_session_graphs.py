@@ -52,9 +52,7 @@ def _heads() -> keras.Model:
 def _encoder_and_decoder() -> keras.Model:
     source, target = ids(), ids()
     _, h, c = ours.LSTM(5, return_state=True)(embedded(source, mask_zero=False))
-    y = ours.LSTM(5, return_sequences=True)(
-        embedded(target, mask_zero=False), initial_state=[h, c]
-    )
+    y = ours.LSTM(5, return_sequences=True)(embedded(target, mask_zero=False), initial_state=[h, c])
     return keras.Model([source, target], layers.Dense(ROWS, "softmax")(y))
 
 
@@ -73,6 +71,8 @@ def _states() -> keras.Model:
         *(layers.LSTM(3, return_state=True), layers.GRU(3, return_state=True)),
         ours.LSTM(4, projection_size=2, return_state=True, return_sequences=True),
         ours.SimpleRNN(3, return_state=True, go_backwards=True),
+        ours.StackedLSTM(3, 2, return_state=True, bidirectional=True),
+        ours.StackedGRU(3, 2, return_state=True, return_sequences=True),
         layers.Bidirectional(layers.LSTM(3, return_state=True)),
         ours.Bidirectional(ours.GRU(3, return_state=True, return_sequences=True), merge_mode="sum"),
     ):
@@ -84,6 +84,12 @@ def _bidirectional_decoder() -> keras.Model:
     x, y = floats(), floats(None, 4)
     states = layers.Bidirectional(layers.LSTM(3, return_state=True))(x)[1:]
     return keras.Model([x, y], layers.Bidirectional(layers.LSTM(3))(y, initial_state=states))
+
+
+def _stacked_decoder() -> keras.Model:
+    x, y = floats(), floats(None, 4)
+    states = ours.StackedLSTM(3, 2, return_state=True)(x)[1:]
+    return keras.Model([x, y], ours.StackedLSTM(3, 2)(y, initial_state=states))
 
 
 def _siamese() -> keras.Model:
@@ -205,7 +211,9 @@ def _masked(*made: Any) -> Callable[[], keras.Model]:
 
 def _pooled() -> keras.Model:
     x = ids()
-    return keras.Model(x, layers.GlobalAveragePooling1D(keepdims=True)(layers.Dense(3)(embedded(x))))
+    return keras.Model(
+        x, layers.GlobalAveragePooling1D(keepdims=True)(layers.Dense(3)(embedded(x)))
+    )
 
 
 def _merged(name: str, second_has_mask: bool) -> Callable[[], keras.Model]:

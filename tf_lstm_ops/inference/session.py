@@ -16,7 +16,7 @@ from tf_lstm_ops import _files, _tensorflow
 from tf_lstm_ops.inference import arguments, arrays, file, graph, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain, Embedding, Input
+from tf_lstm_ops.inference.layers import Activation, Chain, Embedding, Identity, Input, Masking
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
@@ -110,8 +110,11 @@ class Session:
           TypeError: an element is no layer.
         """
         chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else _input_of(chain)
-        y = Chain(chain)(x) if chain else x
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
+        together = Chain(chain) if chain or x is None else Identity()
+        if x is None:
+            x = _input_of(chain)
+        y = together(x)
         if isinstance(y, tuple):  # with the states
             y = [*y]
         return cls.from_graph(x, y, threads)
@@ -354,16 +357,18 @@ class Session:
 
 def _input_of(chain: Sequence[Any]) -> Value:
     """The input of a chain of layers that does not begin with one."""
-    first = chain[0] if chain else None
-    if isinstance(first, Embedding):
+    if isinstance(chain[0], Embedding):
         return Input((None,), "int32")
-    record = getattr(first, "record", None) or next(iter(getattr(first, "records", ())), None)
-    if record is None or not record.input_size:
-        name = type(first).__name__
-        raise ValueError(
-            f"the size of the input is not known from {name}. Begin the layers with layers.Input"
-        )
-    return Input((None, record.input_size))
+    for layer in chain:
+        record = getattr(layer, "record", None) or next(iter(getattr(layer, "records", ())), None)
+        if record is not None and record.input_size:
+            return Input((None, record.input_size))
+        if not isinstance(layer, Activation | Identity | Masking):  # others change the size
+            break
+    raise ValueError(
+        f"the size of the input is not known from {chain[0].name}. Begin the layers with "
+        "layers.Input"
+    )
 
 
 def _checked_threads(threads: Any) -> int:
