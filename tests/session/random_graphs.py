@@ -40,8 +40,8 @@ class Value:
 class RandomModel:
     """Builds `model` from random numbers."""
 
-    def __init__(self, rng: np.random.Generator):
-        self.rng = rng
+    def __init__(self, rng: np.random.Generator, has_masks: bool = False):
+        self.rng, self.has_masks = rng, has_masks
         self.steps = int(rng.integers(6, 14))
         self.has_fixed_steps = bool(rng.integers(2))
         self.inputs = [self.input() for _ in range(rng.choice([1, 1, 2, 3]))]
@@ -70,7 +70,7 @@ class RandomModel:
         """A sequence of features."""
         if len(value.shape) == 2:
             rows, units = WORDS + self.rng.integers(3), self.one_of([2, 4])
-            mask_zero = self.rng.integers(3) == 0
+            mask_zero = self.has_masks and bool(self.rng.integers(3))
             return self.apply(stock.Embedding(int(rows), units, mask_zero=mask_zero), value)
         if len(value.shape) == 4:
             return self.apply(stock.TimeDistributed(self.step_model(value.shape[2:])), value)
@@ -284,8 +284,8 @@ def reshape(build: RandomModel, value: Value) -> keras.Layer | None:
 
 def time_distributed(build: RandomModel, value: Value) -> keras.Layer:
     width = value.shape[2]
-    chain = [keras.Input((width,)), stock.Dense(4, function(build)), stock.LayerNormalization()]
-    layers = [stock.Dense(3), stock.LayerNormalization(), keras.Sequential(chain)]
+    chain = [keras.Input((width,)), stock.Dense(4, function(build))]
+    layers = [stock.Dense(3), stock.LayerNormalization(epsilon=0.1), keras.Sequential(chain)]
     return stock.TimeDistributed(build.one_of(layers))
 
 
@@ -305,15 +305,16 @@ def pointwise(build: RandomModel, value: Value) -> keras.Layer:
         [
             stock.Dense(4, activation=function(build), use_bias=bool(build.rng.integers(3))),
             stock.BatchNormalization(scale=bool(build.rng.integers(3))),
-            stock.LayerNormalization(center=bool(build.rng.integers(3))),
-            stock.RMSNormalization(),
+            # With a smaller epsilon they enlarge the errors of small numbers.
+            stock.LayerNormalization(epsilon=0.1, center=bool(build.rng.integers(3))),
+            stock.RMSNormalization(epsilon=0.1),
             stock.Dropout(0.3),
         ]
     )
 
 
-def masking(build: RandomModel, value: Value) -> keras.Layer:
-    return stock.Masking(0.0)
+def masking(build: RandomModel, value: Value) -> keras.Layer | None:
+    return stock.Masking(0.0) if build.has_masks else None
 
 
 def repeat(build: RandomModel, value: Value) -> keras.Layer | None:

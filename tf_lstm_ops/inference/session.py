@@ -1,4 +1,4 @@
-"""Session: a chain of layers with frozen weights."""
+"""Session: a graph of layers with frozen weights."""
 
 from __future__ import annotations
 
@@ -35,11 +35,17 @@ class _Call(NamedTuple):
 class Session:
     """Computes a model of recurrent layers on the CPU, without TensorFlow.
 
-    The model is a chain of layers: Input, Masking, LSTM, GRU and SimpleRNN of this package and of
-    ``keras.layers``, StackedLSTM, StackedGRU, Bidirectional, Dense, TimeDistributed of Dense,
-    Activation, and layers that do nothing in inference, such as Dropout. Recurrent layers of this
-    package equal ``model(x)`` bit for bit. A stock layer equals the layer of this package with its
-    weights bit for bit. Other layers agree within float rounding.
+    A session computes LSTM, GRU and SimpleRNN of this package and of ``keras.layers``, StackedLSTM,
+    StackedGRU, Bidirectional, Masking; Dense, Embedding, Conv1D, SeparableConv1D, DepthwiseConv1D;
+    BatchNormalization, LayerNormalization, RMSNormalization; MaxPooling1D, AveragePooling1D and
+    their Global forms; Flatten, Reshape, Permute, RepeatVector, UpSampling1D, ZeroPadding1D,
+    Cropping1D; Concatenate, Add, Subtract, Multiply, Average, Maximum, Minimum; Activation, ReLU,
+    LeakyReLU, PReLU, ELU, Softmax; TimeDistributed of any of them; and layers that do nothing in
+    inference, such as Dropout. Models may have branches, several inputs and outputs, and nested
+    models. `from_layers` and `from_graph` make sessions without Keras.
+
+    Recurrent layers of this package equal ``model(x)`` bit for bit. A stock layer equals the layer
+    of this package with its weights bit for bit. Other layers agree within float rounding.
 
     The weights are copied: later changes of the model do not change the session. Each call starts
     from zero states, also of a layer with ``stateful=True``; a `stream` keeps the states.
@@ -62,18 +68,19 @@ class Session:
         and layers; results do not depend on their number.
 
     Raises:
-      ValueError: the model is not built, is not a chain, or has a layer that a session does not
-        compute; or threads is out of range. The message names the layer and the reason.
+      ValueError: the model is not built, or has a layer that a session does not compute; or threads
+        is out of range. The message names the layer and the reason.
       TypeError: model is neither a model nor a list of layers, or threads is not an integer.
       ImportError: TensorFlow or Keras is missing. `load` does not need them.
 
     Attributes:
-      input_size: I, the number of features of the input.
-      output_size: O, the number of features of the output.
-      returns_sequence: whether there is an output for each step, not only the last one.
-      can_stream: whether `stream` is possible: no layer reads the sequence backwards.
+      input_size: I, the number of features of the first input; 1 for indices.
+      output_size: O, the number of features of the first output; 0 if it depends on the call.
+      returns_sequence: whether the first output has an axis of time.
+      can_stream: whether `stream` is possible: no layer needs more than the steps so far.
       state_shapes: the shape of each state without B: h of each recurrent layer, and c after it for
-        an LSTM; empty if the session cannot stream.
+        an LSTM; the last steps of the input of a causal convolution; empty if the session cannot
+        stream.
       threads: the argument.
     """
 
