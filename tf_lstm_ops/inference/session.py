@@ -16,7 +16,7 @@ from tf_lstm_ops import _files, _tensorflow
 from tf_lstm_ops.inference import arguments, arrays, file, graph, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain
+from tf_lstm_ops.inference.layers import Chain, Identity
 from tf_lstm_ops.inference.layers.inputs import input_of
 from tf_lstm_ops.inference.stream import Stream
 
@@ -118,8 +118,10 @@ class Session:
           TypeError: an element is no layer.
         """
         chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else input_of(chain)
-        return cls.from_graph(x, Chain(chain)(x) if chain else x, threads)
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
+        together = Chain(chain) if chain or x is None else Identity()
+        x = input_of(chain) if x is None else x
+        return cls.from_graph(x, together(x), threads)
 
     @classmethod
     def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Session:
