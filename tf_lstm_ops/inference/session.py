@@ -120,7 +120,7 @@ class Session:
         chain = [*layers]
         x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
         together = Chain(chain) if chain or x is None else Identity()
-        x = input_of(chain) if x is None else x
+        x = x or input_of(chain)
         return cls.from_graph(x, together(x), threads)
 
     @classmethod
@@ -166,7 +166,7 @@ class Session:
         native.call(function, *source, ctypes.addressof(options), ctypes.addressof(handle))
         native.call("session_get_info", handle, ctypes.addressof(info))
         self._handle = handle
-        self._content = content = _content(handle)
+        self._content = content = native.content(handle)
         self.input_size, self.output_size = info.input_size, info.output_size
         self.returns_sequence, self.can_stream = bool(info.returns_sequence), bool(info.can_stream)
         self.threads = info.threads
@@ -343,7 +343,7 @@ class Session:
           The stream, whose states are zero. Sessions may have any number of streams.
 
         Raises:
-          ValueError: batch is not positive, or a layer reads the sequence backwards.
+          ValueError: batch is not positive, or a layer needs more than the steps so far.
           MemoryError: there is no memory.
         """
         return Stream(self, batch)
@@ -388,14 +388,3 @@ def _with_name(text: str, names: Sequence[str]) -> str:
     name = names[int(found[1])]
     label = name if found[2] else f"{found[0]}, {name},"
     return f"{text[: found.start()]}{label}{text[found.end() :]}"
-
-
-def _content(handle: ctypes.c_void_p) -> file.Array:
-    """The bytes of the file of a session. They live as long as the session."""
-    data, size = ctypes.c_void_p(), ctypes.c_uint64()
-    native.call("session_get_data", handle, ctypes.addressof(data), ctypes.addressof(size))
-    assert data.value
-    memory = memoryview((ctypes.c_uint8 * size.value).from_address(data.value))
-    content = np.frombuffer(memory, np.uint8)
-    content.flags.writeable = False
-    return content
