@@ -101,8 +101,9 @@ Stream::Stream(const Session& session, int64_t batch)
     outputs_.push_back(
         {step.shape(value).Count(), graph_.values[value].is_sequence});
   }
-  block_inputs_ = inputs;
+  block_inputs_ = simple_input_ = inputs;
   block_outputs_.resize(outputs_.size());
+  simple_output_.resize(outputs_.size());
   slots_.resize(graph_.slots);
   MakeLayers();
   Allocate();
@@ -129,7 +130,8 @@ void Stream::Place(cpu::Scratch<float>* memory) {
   memory_.stream = memory->Take(scratch);
   for (int k = 0; k < graph_.slots; ++k) {
     const int64_t bytes = plans_.back().slot_bytes(k);
-    slots_[k] = memory->Take((bytes + sizeof(float) - 1) / sizeof(float));
+    constexpr int64_t kFloat = sizeof(float);
+    slots_[k] = memory->Take((bytes + kFloat - 1) / kFloat);
   }
   if (batch_ == 1) return;
   for (std::vector<Argument>* arguments : {&inputs_, &outputs_}) {
@@ -213,11 +215,10 @@ bool Stream::Run(int64_t steps, const float* x, int64_t x_count, float* y,
   if (!CheckRun(steps, x, x_count, y, y_count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  Tensor input, output;
   // It is not written to.
-  input.data = const_cast<float*>(x);
-  output.data = y;
-  RunSteps(steps, &input, &output);
+  simple_input_[0].data = const_cast<float*>(x);
+  simple_output_[0].data = y;
+  RunSteps(steps, simple_input_.data(), simple_output_.data());
   return true;
 }
 
