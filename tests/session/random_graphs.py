@@ -44,12 +44,13 @@ class RandomModel:
         self.rng, self.has_masks = rng, has_masks
         self.steps = int(rng.integers(6, 14))
         self.has_fixed_steps = bool(rng.integers(2))
-        self.inputs = [self.input() for _ in range(rng.choice([1, 1, 2, 3]))]
+        self.inputs = [self.input(f"x{k}") for k in range(rng.choice([1, 1, 2, 3]))]
         self.values = [self.begin(value) for value in self.inputs]
         self.used: set[int] = set()  # numbers of values that are no output
         self.calls: list[tuple[keras.Layer, Shape]] = []
         for _ in range(rng.integers(2, 8)):
             self.extend()
+        self.has_names = bool(rng.integers(2))
         self.model = keras.Model(
             self.structure([each.tensor for each in self.inputs], "x"),
             self.structure([each.tensor for each in self.outputs()], "y"),
@@ -59,12 +60,12 @@ class RandomModel:
     def one_of(self, choices: Any) -> Any:
         return choices[self.rng.integers(len(choices))]
 
-    def input(self) -> Value:
+    def input(self, name: str) -> Value:
         steps = self.steps if self.has_fixed_steps else None
         kind = self.one_of(["features", "features", "words", "frames"])
         rest = {"features": (self.one_of([1, 3, 6]),), "words": (), "frames": (9, 2)}[kind]
         dtype = "int32" if kind == "words" else "float32"
-        return Value(keras.Input((steps, *rest), dtype=dtype), (None, self.steps, *rest))
+        return Value(keras.Input((steps, *rest), dtype=dtype, name=name), (None, self.steps, *rest))
 
     def begin(self, value: Value) -> Value:
         """A sequence of features."""
@@ -140,7 +141,8 @@ class RandomModel:
     def extend_by_merge(self) -> bool:
         number = self.pick()
         first = self.values[number]
-        layer = self.one_of(MERGES)()
+        # With masks the others compute something else, which a session refuses.
+        layer = self.one_of(MERGES_OF_MASKED if self.has_masks else MERGES)()
         fits = [
             k
             for k, other in enumerate(self.values)
@@ -186,16 +188,14 @@ class RandomModel:
         return found or [self.values[-1]]
 
     def structure(self, tensors: list[Any], name: str) -> Any:
-        if len(tensors) == 1 and self.rng.integers(3):
-            return tensors[0]
-        if self.rng.integers(2):
-            return tensors
-        return {f"{name}{k}": tensor for k, tensor in enumerate(tensors)}
+        """A dictionary, a list, or the only tensor."""
+        if self.has_names:
+            return {f"{name}{k}": tensor for k, tensor in enumerate(tensors)}
+        return tensors if len(tensors) > 1 else tensors[0]
 
     def draw(self, batch: int) -> Any:
         """Inputs of a call, in the structure of the model's."""
-        arrays = [self.draw_one(value, batch) for value in self.inputs]
-        return keras.tree.pack_sequence_as(self.model._inputs_struct, arrays)
+        return self.structure([self.draw_one(value, batch) for value in self.inputs], "x")
 
     def draw_one(self, value: Value, batch: int) -> Array:
         shape = (batch, *value.shape[1:])
@@ -294,7 +294,7 @@ def activation(build: RandomModel, value: Value) -> keras.Layer:
         stock.LeakyReLU(0.3),
         stock.ELU(0.7),
         stock.ReLU(max_value=1.5, negative_slope=0.1, threshold=0.25),
-        stock.Softmax(),
+        *([] if build.has_masks else [stock.Softmax()]),  # Keras fails at most masks
         stock.PReLU(shared_axes=[1] if value.is_sequence else None),
     ]
     return build.one_of([stock.Activation(function(build)), build.one_of(ways)])
@@ -331,7 +331,5 @@ SEQUENCES: list[Maker] = [
     *(reshape, time_distributed, activation, activation, pointwise, pointwise, masking),
 ]
 ROWS: list[Maker] = [activation, pointwise, pointwise, repeat, row_reshape]
-MERGES = [
-    *(stock.Add, stock.Subtract, stock.Multiply, stock.Average, stock.Maximum, stock.Minimum),
-    *(stock.Concatenate, stock.Concatenate),
-]
+MERGES_OF_MASKED = [stock.Add, stock.Subtract, stock.Average, stock.Concatenate]
+MERGES = [*MERGES_OF_MASKED, stock.Concatenate, stock.Multiply, stock.Maximum, stock.Minimum]
