@@ -15,6 +15,7 @@ NAMES = [
     *("stack with dense", "masking, last step", "both, average", "two of both"),
     *("lstm of 256", "grus of 256"),
 ]
+GRAPHS = ["time distributed", "layers of steps"]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads: int) -> None:
-    command = [program, native_program.write(tmp_path, name), str(threads)]
+    check(program, native_program.write(tmp_path, name), threads)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_errors_of_graphs(program: Path, tmp_path: Path, name: str) -> None:
+    check(program, native_program.write_graph(tmp_path, name), 1)
+
+
+def check(program: Path, file: Path, threads: int) -> None:
+    command = [program, file, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     found = re.fullmatch(r"(\d+) failed\n", done.stdout)
