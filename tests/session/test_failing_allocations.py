@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from session import native_program
+from session import graphs, native_program
 
 pytestmark = native_program.glibc
 
@@ -26,7 +26,20 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads: int) -> None:
-    command = [program, native_program.write(tmp_path, name), str(threads)]
+    check(program, native_program.write(tmp_path, name), threads)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_errors_of_allocations_of_graphs(
+    program: Path, tmp_path: Path, name: str, threads: int
+) -> None:
+    check(program, native_program.write_graph(tmp_path, name), threads)
+
+
+def check(program: Path, path: Path, threads: int) -> None:
+    command = [program, path, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     found = re.fullmatch(r"(\d+) failed\n", done.stdout)
