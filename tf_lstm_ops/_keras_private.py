@@ -246,30 +246,17 @@ def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, An
       The layer or operation; the symbolic tensors among its arguments; its positional and its named
       arguments. Masks that Keras itself passes on, those of the first argument, are left out.
     """
+    import keras
+
     history = tensor._keras_history
     node = history.operation._inbound_nodes[history.node_index]
     args, kwargs = node.arguments.args, dict(node.arguments.kwargs)
-    tensors, mask = list(node.input_tensors), kwargs.get("mask")
-    if mask is not None and args and _is_passed_on(mask, args[0]):
-        del kwargs["mask"]
-        masks = {id(each) for each in _flat(mask)}
-        tensors = [other for other in tensors if id(other) not in masks]
+    tensors, masks = list(node.input_tensors), keras.tree.flatten(kwargs.get("mask"))
+    passed_on = [getattr(each, "_keras_mask", None) for each in keras.tree.flatten(args[:1])]
+    if [*map(id, masks)] == [*map(id, passed_on)]:
+        kwargs.pop("mask", None)
+        tensors = [each for each in tensors if not any(each is mask for mask in masks)]
     return history.operation, tensors, args, kwargs
-
-
-def _is_passed_on(mask: Any, argument: Any) -> bool:
-    """Whether a mask, or a structure of them, is that of the tensors in an argument."""
-    masks, tensors = _flat(mask), _flat(argument)
-    return len(masks) == len(tensors) and all(
-        each is getattr(tensor, "_keras_mask", None)
-        for each, tensor in zip(masks, tensors, strict=True)
-    )
-
-
-def _flat(structure: Any) -> list[Any]:
-    import keras
-
-    return list(keras.tree.flatten(structure))
 
 
 def gets_mask(layer: Any) -> bool:

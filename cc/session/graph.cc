@@ -218,8 +218,10 @@ bool ReadGraph(const void* data, uint64_t size, Graph* graph, Error* error) {
   return true;
 }
 
+namespace {
+
 // The first node whose shapes do not fit blocks of `steps` steps, or kNone.
-static int FirstOfOtherSteps(const Graph& graph, int64_t steps) {
+int FirstOfOtherSteps(const Graph& graph, int64_t steps) {
   std::vector<Shape> shapes = graph.shapes;
   for (int k = 0; k < 2 * graph.input_count(); ++k) {
     shapes[k].dims[0] = 1;
@@ -228,6 +230,8 @@ static int FirstOfOtherSteps(const Graph& graph, int64_t steps) {
   Error error;
   return InferShapes(graph, &shapes, &error);
 }
+
+}  // namespace
 
 void PlanStreaming(Graph* graph) {
   std::vector<Value>& values = graph->values;

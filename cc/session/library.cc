@@ -18,7 +18,6 @@ using tf_lstm_ops::session::Fail;
 using tf_lstm_ops::session::IsGiven;
 using tf_lstm_ops::session::Session;
 using tf_lstm_ops::session::SessionInputs;
-using tf_lstm_ops::session::Shape;
 using tf_lstm_ops::session::Stream;
 using tf_lstm_ops::session::Tensor;
 using tf_lstm_ops::session::Try;

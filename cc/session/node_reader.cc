@@ -110,6 +110,13 @@ T NodeReader::Take(T* field) {
   return value;
 }
 
+int64_t NodeReader::Size(const char* name, uint64_t* field, int64_t low,
+                         int64_t high) {
+  return static_cast<int64_t>(InRange(name, Take(field),
+                                      static_cast<uint64_t>(low),
+                                      static_cast<uint64_t>(high)));
+}
+
 uint32_t NodeReader::Cell(uint32_t low, uint32_t high) {
   return InRange("cell", Take(&record_.layer.cell), low, high);
 }
@@ -139,13 +146,13 @@ uint32_t NodeReader::Flags(uint32_t allowed) {
 
 int64_t NodeReader::InputSize(int64_t low, int64_t high) {
   if (file_.version == 1) low = std::max<int64_t>(low, 1);
-  return InRange("input_size", Take(&record_.layer.input_size), low, high);
+  return Size("input_size", &record_.layer.input_size, low, high);
 }
 int64_t NodeReader::Units(int64_t low, int64_t high) {
-  return InRange("units", Take(&record_.layer.units), low, high);
+  return Size("units", &record_.layer.units, low, high);
 }
 int64_t NodeReader::HiddenSize(int64_t low, int64_t high) {
-  return InRange("hidden_size", Take(&record_.layer.hidden_size), low, high);
+  return Size("hidden_size", &record_.layer.hidden_size, low, high);
 }
 
 int64_t NodeReader::Int(int k, const char* name, int64_t low, int64_t high) {

@@ -63,6 +63,7 @@ class NodeReader {
                    uint64_t high);
   template <class T>
   T Take(T* field);
+  int64_t Size(const char* name, uint64_t* field, int64_t low, int64_t high);
   void NumberFails(const char* name, double value, const char* wanted);
   void ArrayFails(int direction, int array, uint64_t offset, const char* what);
   double Bound(const char* name, double value);

@@ -212,9 +212,9 @@ void Session::RunNodes(const SessionInputs& inputs, const Tensor* outputs,
   for (int k = 0; k < graph_.output_count(); ++k) {
     const void* from =
         plan.data(static_cast<int>(graph_.outputs[k].value), arrays);
-    const int64_t bytes = outputs[k].shape.Count() * sizeof(float);
-    if (from != outputs[k].data && bytes > 0) {
-      std::memcpy(outputs[k].data, from, bytes);
+    const int64_t count = outputs[k].shape.Count();
+    if (from != outputs[k].data && count > 0) {
+      std::memcpy(outputs[k].data, from, count * sizeof(float));
     }
   }
 }

@@ -4,6 +4,8 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "session/stream_claim.h"
+
 namespace tf_lstm_ops::session {
 namespace {
 
@@ -33,28 +35,6 @@ void CopyRows(const float* from, int64_t from_stride, int64_t rows,
 }
 
 }  // namespace
-
-class Stream::Claim {
- public:
-  Claim(Stream* stream, Error* error)
-      : flag_(&stream->is_used_),
-        is_granted_(!flag_->test_and_set(std::memory_order_acquire)) {
-    if (!is_granted_) {
-      Fail(error, kFailedPrecondition, "another thread uses the stream");
-    }
-  }
-  ~Claim() {
-    if (is_granted_) flag_->clear(std::memory_order_release);
-  }
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-
-  explicit operator bool() const { return is_granted_; }
-
- private:
-  std::atomic_flag* const flag_;
-  const bool is_granted_;
-};
 
 // The shapes of the inputs of `steps` steps.
 void Stream::SetInputs(const Graph& graph, int64_t batch, int64_t steps,
@@ -121,8 +101,9 @@ Stream::Stream(const Session& session, int64_t batch)
     outputs_.push_back(
         {step.shape(value).Count(), graph_.values[value].is_sequence});
   }
-  block_inputs_ = inputs;
+  block_inputs_ = simple_input_ = inputs;
   block_outputs_.resize(outputs_.size());
+  simple_output_.resize(outputs_.size());
   slots_.resize(graph_.slots);
   MakeLayers();
   Allocate();
@@ -149,7 +130,8 @@ void Stream::Place(cpu::Scratch<float>* memory) {
   memory_.stream = memory->Take(scratch);
   for (int k = 0; k < graph_.slots; ++k) {
     const int64_t bytes = plans_.back().slot_bytes(k);
-    slots_[k] = memory->Take((bytes + sizeof(float) - 1) / sizeof(float));
+    constexpr int64_t kFloat = sizeof(float);
+    slots_[k] = memory->Take((bytes + kFloat - 1) / kFloat);
   }
   if (batch_ == 1) return;
   for (std::vector<Argument>* arguments : {&inputs_, &outputs_}) {
@@ -199,24 +181,6 @@ void Stream::WarmUp() {
   ClearStates();
 }
 
-// Calls f(data, elements of a row) for each state.
-template <class F>
-void Stream::ForEachState(const F& f) const {
-  for (size_t n = 0; n < layers_.size(); ++n) {
-    if (!layers_[n]) continue;
-    const Layer& layer = *graph_.nodes[n].layer;
-    for (int k = 0; k < layer.state_count(); ++k) {
-      f(layers_[n]->state(k), layer.state_shape(k).Count());
-    }
-  }
-}
-
-void Stream::ClearStates() {
-  ForEachState([this](float* state, int64_t size) {
-    std::fill_n(state, batch_ * size, 0.0F);
-  });
-}
-
 bool Stream::CheckRun(int64_t steps, const float* x, int64_t x_count,
                       const float* y, int64_t y_count, Error* error) const {
   if (!session_.CheckIsSimple(error)) return false;
@@ -251,11 +215,10 @@ bool Stream::Run(int64_t steps, const float* x, int64_t x_count, float* y,
   if (!CheckRun(steps, x, x_count, y, y_count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  Tensor input, output;
   // It is not written to.
-  input.data = const_cast<float*>(x);
-  output.data = y;
-  RunSteps(steps, &input, &output);
+  simple_input_[0].data = const_cast<float*>(x);
+  simple_output_[0].data = y;
+  RunSteps(steps, simple_input_.data(), simple_output_.data());
   return true;
 }
 
@@ -371,61 +334,6 @@ void Stream::RunBlock(int64_t steps, bool is_last, const CallArrays& arrays) {
     std::memcpy(arrays.outputs[k].data, from,
                 plan.shape(value).Count() * sizeof(float));
   }
-}
-
-bool Stream::Reset(const int64_t* rows, int64_t count, Error* error) {
-  if (count < 0 || (!rows && count != 0)) {
-    return Fail(error, kInvalidArgument, "count is %" PRId64 ", must be %s",
-                count, rows ? "0 or more" : "0 because rows is null");
-  }
-  for (int64_t k = 0; k < count; ++k) {
-    if (rows[k] >= 0 && rows[k] < batch_) continue;
-    return Fail(error, kInvalidArgument,
-                "rows[%" PRId64 "] is %" PRId64 ", must be from 0 to %" PRId64,
-                k, rows[k], batch_ - 1);
-  }
-  const Claim claim(this, error);
-  if (!claim) return false;
-  if (!rows) ClearStates();
-  ForEachState([=](float* state, int64_t size) {
-    for (int64_t k = 0; k < count; ++k) {
-      std::fill_n(state + rows[k] * size, size, 0.0F);
-    }
-  });
-  return true;
-}
-
-bool Stream::CheckState(const float* state, int64_t count, Error* error) const {
-  const int64_t wanted = batch_ * session_.state_size();
-  if (count != wanted) {
-    return Fail(error, kInvalidArgument,
-                "count is %" PRId64 ", must be %" PRId64, count, wanted);
-  }
-  if (!state && wanted > 0) {
-    return Fail(error, kInvalidArgument, "state is null");
-  }
-  return true;
-}
-
-bool Stream::GetState(float* state, int64_t count, Error* error) {
-  if (!CheckState(state, count, error)) return false;
-  const Claim claim(this, error);
-  if (!claim) return false;
-  ForEachState([&](const float* from, int64_t size) {
-    state = std::copy_n(from, batch_ * size, state);
-  });
-  return true;
-}
-
-bool Stream::SetState(const float* state, int64_t count, Error* error) {
-  if (!CheckState(state, count, error)) return false;
-  const Claim claim(this, error);
-  if (!claim) return false;
-  ForEachState([&](float* to, int64_t size) {
-    std::copy_n(state, batch_ * size, to);
-    state += batch_ * size;
-  });
-  return true;
 }
 
 }  // namespace tf_lstm_ops::session

@@ -79,8 +79,9 @@ class Stream {
   std::vector<CallPlan> plans_;  // by the binary logarithm of the steps
   std::vector<Argument> inputs_, outputs_;
   std::vector<float*> slots_;
-  // The arguments of a block.
+  // The arguments of a block, and those of Run().
   std::vector<Tensor> block_inputs_, block_outputs_;
+  std::vector<Tensor> simple_input_, simple_output_;
   LayerMemory memory_;
 };
 

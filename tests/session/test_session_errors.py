@@ -45,10 +45,6 @@ LAYERS: dict[str, tuple[Any, str]] = {
     "softmax": (lambda: stock.Softmax(axis=1, name="me"), r"axis=1"),
     "subclass": (lambda: OwnLSTM(2, name="me"), r"OwnLSTM is not a class"),
     "rnn": (lambda: stock.RNN(stock.LSTMCell(2), name="me"), r"convert_model makes a layer"),
-    "states": (
-        lambda: ours.StackedLSTM(2, num_layers=2, return_state=True, name="me"),
-        r"return_state=True",
-    ),
     "activation": (lambda: stock.LSTM(2, activation="selu", name="me"), r"activation is selu"),
     "lambda": (
         lambda: stock.LSTM(2, recurrent_activation=lambda x: x, name="me"),

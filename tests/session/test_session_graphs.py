@@ -71,6 +71,8 @@ def _states() -> keras.Model:
         *(layers.LSTM(3, return_state=True), layers.GRU(3, return_state=True)),
         ours.LSTM(4, projection_size=2, return_state=True, return_sequences=True),
         ours.SimpleRNN(3, return_state=True, go_backwards=True),
+        ours.StackedLSTM(3, 2, return_state=True, bidirectional=True),
+        ours.StackedGRU(3, 2, return_state=True, return_sequences=True),
         layers.Bidirectional(layers.LSTM(3, return_state=True)),
         ours.Bidirectional(ours.GRU(3, return_state=True, return_sequences=True), merge_mode="sum"),
     ):
@@ -82,6 +84,12 @@ def _bidirectional_decoder() -> keras.Model:
     x, y = floats(), floats(None, 4)
     states = layers.Bidirectional(layers.LSTM(3, return_state=True))(x)[1:]
     return keras.Model([x, y], layers.Bidirectional(layers.LSTM(3))(y, initial_state=states))
+
+
+def _stacked_decoder() -> keras.Model:
+    x, y = floats(), floats(None, 4)
+    states = ours.StackedLSTM(3, 2, return_state=True)(x)[1:]
+    return keras.Model([x, y], ours.StackedLSTM(3, 2)(y, initial_state=states))
 
 
 def _siamese() -> keras.Model:

@@ -193,3 +193,50 @@ def struct(spec: Spec, shape: Sequence[int]) -> bytes:
       The first bytes of a tf_lstm_ops_array, to which `native.addresses` are added.
     """
     return native.packed(native.INT32 if spec.dtype == "int32" else native.FLOAT32, shape)
+
+
+def structs(
+    starts: Sequence[bytes],
+    values: Sequence[npt.NDArray[Any]],
+    masks: Sequence[npt.NDArray[Any] | None],
+) -> bytes:
+    """The structs of all inputs or outputs.
+
+    Args:
+      starts: results of `struct`.
+      values: the arrays.
+      masks: a mask or None for each; empty: none has one.
+
+    Returns:
+      The bytes of all structs.
+    """
+    if len(values) == 1 and not masks:  # the common case
+        return starts[0] + native.addresses(arrays.pointer(values[0]), 0)
+    parts = []
+    for k, value in enumerate(values):
+        mask = masks[k] if masks else None
+        address = 0 if mask is None else arrays.pointer(mask)
+        parts += [starts[k], native.addresses(arrays.pointer(value), address)]
+    return b"".join(parts)
+
+
+def checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """A mask as the library reads it: not 0 where a step is valid.
+
+    Args:
+      label: how messages call it.
+      mask: what `arrays.as_array` takes.
+      shape: that it must have.
+
+    Returns:
+      uint8, contiguous.
+
+    Raises:
+      ValueError: it has another shape.
+      TypeError: it has no real numbers.
+    """
+    valid = arrays.as_array(label, mask)
+    if valid.shape != shape:
+        axes = ", ".join(map(str, shape))
+        raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
+    return np.ascontiguousarray(valid, np.bool_).view(np.uint8)

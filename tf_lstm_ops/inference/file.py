@@ -50,7 +50,7 @@ _NODE = struct.Struct("<3I4x8q4d16x")  # behind a record
 assert _HEADER.size == _HEADER_2.size == 64 and _RECORD.size == 256
 assert _INPUT.size == _OUTPUT.size == 128 and _RECORD.size + _NODE.size == 384
 _ABSENT = 0xFFFFFFFF
-_NAME_BYTES = 63
+NAME_BYTES = 63
 _FLOAT32, _INT32 = 0, 1
 SINGLE, LIST, DICTIONARY = 0, 1, 2  # what a call takes and returns
 
@@ -272,9 +272,9 @@ def _input_record(each: Input) -> bytes:
 
 def _name_bytes(name: str) -> bytes:
     content = name.encode()
-    if len(content) > _NAME_BYTES or b"\0" in content:
+    if len(content) > NAME_BYTES or b"\0" in content:
         raise ValueError(
-            f"the name of an input or output must have at most {_NAME_BYTES} bytes in UTF-8 and no "
+            f"the name of an input or output must have at most {NAME_BYTES} bytes in UTF-8 and no "
             f"zeros. Received: {name!r}"
         )
     return content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.inference.recurrent_layers import unsupported
 
+# Names that Keras makes, with the number of inputs so far. A file should not depend on it.
+_OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
 # What nodes of these kinds compute depends on the number of steps of the model.
 _OF_FIXED_STEPS = (file.RESHAPE, file.TRANSPOSITION)
 
@@ -96,7 +99,10 @@ def _input(model: Any, tensor: Any) -> Value:
         raise unsupported(
             model, f"its input {tensor.name} has {len(tensor.shape)} axes, not 2 to 6"
         )
-    return graph.input_value(file.Input(tensor.name, "int32", tuple(tensor.shape[1:])))
+    name = "" if _OF_KERAS.fullmatch(tensor.name) else tensor.name
+    if len(name.encode()) > file.NAME_BYTES:
+        name = ""
+    return graph.input_value(file.Input(name, "int32", tuple(tensor.shape[1:])))
 
 
 def _structured(model: Any, structure: Any, values: Mapping[int, Value]) -> Any:
@@ -278,7 +284,9 @@ def _step_of(layer: Any, x: Value, batch_axes: int) -> Value:
 
 def _require_usable_masks(layer: Any, inputs: Sequence[Value]) -> None:
     """Refuses masks that change what a layer computes in a way that a session does not have."""
-    if keras_layers.computes_with_masks(layer) and not all(graph.is_of_call(x.mask) for x in inputs):
+    if keras_layers.computes_with_masks(layer) and not all(
+        graph.is_of_call(x.mask) for x in inputs
+    ):
         raise unsupported(layer, "its input has a mask, with which it computes something else")
 
 

@@ -89,7 +89,12 @@ def computes_with_masks(layer: Any) -> bool:
     Returns:
       Whether it is of such a class.
     """
-    kinds = (keras.layers.Multiply, keras.layers.Maximum, keras.layers.Minimum, keras.layers.Softmax)
+    kinds = (
+        keras.layers.Multiply,
+        keras.layers.Maximum,
+        keras.layers.Minimum,
+        keras.layers.Softmax,
+    )
     return _deviation.class_that_computes(type(layer)) in kinds
 
 
@@ -103,7 +108,7 @@ def is_recurrent(layer: Any) -> bool:
       Whether it is a recurrent layer or a Bidirectional.
     """
     kind = _deviation.class_that_computes(type(layer))
-    return kind in (*_RECURRENT, *_BIDIRECTIONAL)
+    return kind in (*_RECURRENT, *_BIDIRECTIONAL, *_STACKED)
 
 
 def require_supported(layer: Any) -> None:
@@ -193,9 +198,7 @@ def _bidirectional(layer: Any) -> layers.Layer:
 
 
 def _stacked(layer: Any) -> layers.Layer:
-    if getattr(layer, "return_state", False):
-        raise unsupported(layer, "it has return_state=True")
-    return Recurrent([*recurrent_layers.stacked(layer)], layer.name)
+    return Recurrent([*recurrent_layers.stacked(layer)], layer.name, layer.return_state)
 
 
 # Layers with weights.

@@ -11,6 +11,9 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+import numpy.typing as npt
+
 API_VERSION = 2
 MAX_THREADS = 256
 
@@ -272,3 +275,21 @@ def fail(code: int, error: Error) -> NoReturn:
     """
     text = error.text.decode("utf-8", "replace")
     raise _ERRORS.get(code, RuntimeError)(text or f"the library failed with code {code}")
+
+
+def content(handle: ctypes.c_void_p) -> npt.NDArray[np.uint8]:
+    """The bytes of the file of a session.
+
+    Args:
+      handle: the session.
+
+    Returns:
+      uint8, read-only. It must not outlive the session.
+    """
+    data, size = ctypes.c_void_p(), ctypes.c_uint64()
+    call("session_get_data", handle, ctypes.addressof(data), ctypes.addressof(size))
+    assert data.value
+    memory = memoryview((ctypes.c_uint8 * size.value).from_address(data.value))
+    found = np.frombuffer(memory, np.uint8)
+    found.flags.writeable = False
+    return found

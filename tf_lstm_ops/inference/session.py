@@ -1,4 +1,4 @@
-"""Session: a chain of layers with frozen weights."""
+"""Session: a graph of layers with frozen weights."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from tf_lstm_ops import _files, _tensorflow
 from tf_lstm_ops.inference import arguments, arrays, file, graph, native
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain, Embedding, Input
+from tf_lstm_ops.inference.layers import Chain, Identity
+from tf_lstm_ops.inference.layers.inputs import input_of
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
-_KEPT_SHAPES = 64  # combinations of shapes of inputs whose _Call a session keeps
+_KEPT_SHAPES = 64  # of inputs, for each of which a session keeps a _Call
 
 
 class _Call(NamedTuple):
@@ -35,11 +36,17 @@ class _Call(NamedTuple):
 class Session:
     """Computes a model of recurrent layers on the CPU, without TensorFlow.
 
-    The model is a chain of layers: Input, Masking, LSTM, GRU and SimpleRNN of this package and of
-    ``keras.layers``, StackedLSTM, StackedGRU, Bidirectional, Dense, TimeDistributed of Dense,
-    Activation, and layers that do nothing in inference, such as Dropout. Recurrent layers of this
-    package equal ``model(x)`` bit for bit. A stock layer equals the layer of this package with its
-    weights bit for bit. Other layers agree within float rounding.
+    A session computes LSTM, GRU and SimpleRNN of this package and of ``keras.layers``, StackedLSTM,
+    StackedGRU, Bidirectional, Masking; Dense, Embedding, Conv1D, SeparableConv1D, DepthwiseConv1D;
+    BatchNormalization, LayerNormalization, RMSNormalization; MaxPooling1D, AveragePooling1D and
+    their Global forms; Flatten, Reshape, Permute, RepeatVector, UpSampling1D, ZeroPadding1D,
+    Cropping1D; Concatenate, Add, Subtract, Multiply, Average, Maximum, Minimum; Activation, ReLU,
+    LeakyReLU, PReLU, ELU, Softmax; TimeDistributed of any of them; and layers that do nothing in
+    inference, such as Dropout. Models may have branches, several inputs and outputs, and nested
+    models. `from_layers` and `from_graph` make sessions without Keras.
+
+    Recurrent layers of this package equal ``model(x)`` bit for bit. A stock layer equals the layer
+    of this package with its weights bit for bit. Other layers agree within float rounding.
 
     The weights are copied: later changes of the model do not change the session. Each call starts
     from zero states, also of a layer with ``stateful=True``; a `stream` keeps the states.
@@ -62,18 +69,19 @@ class Session:
         and layers; results do not depend on their number.
 
     Raises:
-      ValueError: the model is not built, is not a chain, or has a layer that a session does not
-        compute; or threads is out of range. The message names the layer and the reason.
+      ValueError: the model is not built, or has a layer that a session does not compute; or threads
+        is out of range. The message names the layer and the reason.
       TypeError: model is neither a model nor a list of layers, or threads is not an integer.
       ImportError: TensorFlow or Keras is missing. `load` does not need them.
 
     Attributes:
-      input_size: I, the number of features of the input.
-      output_size: O, the number of features of the output.
-      returns_sequence: whether there is an output for each step, not only the last one.
-      can_stream: whether `stream` is possible: no layer reads the sequence backwards.
+      input_size: I, the number of features of the first input; 1 for indices.
+      output_size: O, the number of features of the first output; 0 if it depends on the call.
+      returns_sequence: whether the first output has an axis of time.
+      can_stream: whether `stream` is possible: no layer needs more than the steps so far.
       state_shapes: the shape of each state without B: h of each recurrent layer, and c after it for
-        an LSTM; empty if the session cannot stream.
+        an LSTM; the last steps of the input of a causal convolution; empty if the session cannot
+        stream.
       threads: the argument.
     """
 
@@ -110,11 +118,10 @@ class Session:
           TypeError: an element is no layer.
         """
         chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else _input_of(chain)
-        y = Chain(chain)(x) if chain else x
-        if isinstance(y, tuple):  # with the states
-            y = [*y]
-        return cls.from_graph(x, y, threads)
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
+        together = Chain(chain) if chain or x is None else Identity()
+        x = x or input_of(chain)
+        return cls.from_graph(x, together(x), threads)
 
     @classmethod
     def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Session:
@@ -159,7 +166,7 @@ class Session:
         native.call(function, *source, ctypes.addressof(options), ctypes.addressof(handle))
         native.call("session_get_info", handle, ctypes.addressof(info))
         self._handle = handle
-        self._content = content = _content(handle)
+        self._content = content = native.content(handle)
         self.input_size, self.output_size = info.input_size, info.output_size
         self.returns_sequence, self.can_stream = bool(info.returns_sequence), bool(info.can_stream)
         self.threads = info.threads
@@ -280,8 +287,8 @@ class Session:
         if call.has_output:
             native.call(
                 "session_run_arrays",
-                *(self._handle, _structs(call.inputs, inputs, masks), len(inputs)),
-                *(_structs(call.outputs, results, ()), len(results)),
+                *(self._handle, arguments.structs(call.inputs, inputs, masks), len(inputs)),
+                *(arguments.structs(call.outputs, results, ()), len(results)),
             )
         return out if out is not None else self._outputs.packed(results)
 
@@ -315,7 +322,7 @@ class Session:
         masks: list[file.Array | None] = []
         given = self._masks.flat(mask)
         for label, value, shape in zip(self._masks.labels, given, shapes, strict=True):
-            masks.append(None if value is None else _checked_mask(label, value, shape[:2]))
+            masks.append(None if value is None else arguments.checked_mask(label, value, shape[:2]))
         return masks
 
     @contextlib.contextmanager
@@ -336,7 +343,7 @@ class Session:
           The stream, whose states are zero. Sessions may have any number of streams.
 
         Raises:
-          ValueError: batch is not positive, or a layer reads the sequence backwards.
+          ValueError: batch is not positive, or a layer needs more than the steps so far.
           MemoryError: there is no memory.
         """
         return Stream(self, batch)
@@ -350,20 +357,6 @@ class Session:
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
             f"threads={self.threads})"
         )
-
-
-def _input_of(chain: Sequence[Any]) -> Value:
-    """The input of a chain of layers that does not begin with one."""
-    first = chain[0] if chain else None
-    if isinstance(first, Embedding):
-        return Input((None,), "int32")
-    record = getattr(first, "record", None) or next(iter(getattr(first, "records", ())), None)
-    if record is None or not record.input_size:
-        name = type(first).__name__
-        raise ValueError(
-            f"the size of the input is not known from {name}. Begin the layers with layers.Input"
-        )
-    return Input((None, record.input_size))
 
 
 def _checked_threads(threads: Any) -> int:
@@ -387,29 +380,6 @@ def _explained(error: ValueError, path: Any) -> str:
     )
 
 
-def _structs(
-    starts: Sequence[bytes], values: Sequence[file.Array], masks: Sequence[file.Array | None]
-) -> bytes:
-    """The structs of all inputs or outputs, of which `starts` are all but the addresses."""
-    if len(values) == 1 and not masks:  # the common case
-        return starts[0] + native.addresses(arrays.pointer(values[0]), 0)
-    parts = []
-    for k, value in enumerate(values):
-        mask = masks[k] if masks else None
-        address = 0 if mask is None else arrays.pointer(mask)
-        parts += [starts[k], native.addresses(arrays.pointer(value), address)]
-    return b"".join(parts)
-
-
-def _checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> file.Array:
-    """The mask as the library reads it: not 0 where a step is valid."""
-    valid = arrays.as_array(label, mask)
-    if valid.shape != shape:
-        axes = ", ".join(map(str, shape))
-        raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
-    return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
-
-
 def _with_name(text: str, names: Sequence[str]) -> str:
     """A text of the library, with the name of the layer whose number it has."""
     found = re.search(r"layer (\d+)( of the file, counted from 0)?", text)
@@ -418,14 +388,3 @@ def _with_name(text: str, names: Sequence[str]) -> str:
     name = names[int(found[1])]
     label = name if found[2] else f"{found[0]}, {name},"
     return f"{text[: found.start()]}{label}{text[found.end() :]}"
-
-
-def _content(handle: ctypes.c_void_p) -> file.Array:
-    """The bytes of the file of a session. They live as long as the session."""
-    data, size = ctypes.c_void_p(), ctypes.c_uint64()
-    native.call("session_get_data", handle, ctypes.addressof(data), ctypes.addressof(size))
-    assert data.value
-    memory = memoryview((ctypes.c_uint8 * size.value).from_address(data.value))
-    content = np.frombuffer(memory, np.uint8)
-    content.flags.writeable = False
-    return content

@@ -24,30 +24,24 @@ class Recurrent(Layer):
     Args:
       records: one for each layer of the stack.
       name: for messages.
-      return_state: whether the final states are returned: for each direction h [B, P] and, of an
-        LSTM, c [B, H].
-
-    Raises:
-      ValueError: return_state of a stack of several layers.
+      return_state: whether the final states are returned: for each direction of each layer h [B, P]
+        and, of an LSTM, c [B, H].
     """
 
     def __init__(
         self, records: Sequence[file.Layer], name: str | None = None, return_state: bool = False
     ) -> None:
         super().__init__(name or records[0].name)
-        if return_state and len(records) > 1:
-            raise ValueError(
-                f"layer {self.name} has {len(records)} layers, and return_state needs one. Make a "
-                "layer of each"
-            )
         self.records, self._return_state = [*records], bool(return_state)
         if return_state:
-            flags = records[0].flags | file.RETURNS_STATE
-            self.records = [dataclasses.replace(records[0], flags=flags)]
+            self.records = [
+                dataclasses.replace(record, flags=record.flags | file.RETURNS_STATE)
+                for record in records
+            ]
 
     @property
     def state_count(self) -> int:
-        """The number of states of the last layer."""
+        """The number of states of one layer of the stack."""
         record = self.records[-1]
         directions = 2 if record.directions == file.BOTH else 1
         return directions * (2 if record.cell in _LSTM_CELLS else 1)
@@ -63,26 +57,27 @@ class Recurrent(Layer):
           [B, T, O], or [B, O] without return_sequences. With return_state a tuple with the final
           states behind it.
         """
-        states = initial_state or ()
+        states = () if initial_state is None else initial_state
         return super().__call__(
             *inputs, *(states if isinstance(states, list | tuple) else [states])
         )
 
     def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
         x, *states = inputs
-        if states and (len(self.records) > 1 or len(states) != self.state_count):
+        count = self.state_count
+        if states and len(states) != count * len(self.records):
             raise ValueError(
-                f"layer {self.name} must have {self.state_count} initial states and one layer. "
-                f"Received: {len(states)} states, {len(self.records)} layers"
+                f"layer {self.name} must have {count * len(self.records)} initial states. "
+                f"Received: {len(states)}"
             )
-        mask = x.mask
-        results = [x]
-        for record in self.records:
-            count = 1 + (self.state_count if self._return_state else 0)
-            results = graph.node(record, [results[0], mask, *states], batch_axes, count)
-        y, *final = results
+        y, final = x, list[Value]()
+        for k, record in enumerate(self.records):
+            operands = [y, x.mask, *states[k * count : (k + 1) * count]]
+            outputs = 1 + (count if self._return_state else 0)
+            y, *new = graph.node(record, operands, batch_axes, outputs)
+            final += new
         if self.records[-1].flags & file.RETURNS_SEQUENCE:
-            y = y.with_mask(mask)
+            y = y.with_mask(x.mask)
         return (y, *final) if self._return_state else y
 
 
