@@ -10,6 +10,7 @@ import numpy as np
 from tf_lstm_ops.inference import Session
 
 BATCH = 3
+C = 6  # features
 ROWS = 11  # of embeddings
 
 
@@ -52,3 +53,18 @@ def assert_close(got: Any, want: Any) -> None:
         assert a.shape == b.shape
         # float32: layers with sums of some ten terms of about 1, one behind the other
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(b).max()))
+
+
+def floats(*shape: int | None) -> Any:
+    """An input of a model, [B, T, C] or of this shape."""
+    return keras.Input(shape or (None, C))
+
+
+def ids(*shape: int | None) -> Any:
+    """An input of indices, [B, T] or of this shape."""
+    return keras.Input(shape or (None,), dtype="int32")
+
+
+def embedded(x: Any, units: int = C, mask_zero: bool = True) -> Any:
+    """Rows of a table by the indices x."""
+    return keras.layers.Embedding(ROWS, units, mask_zero=mask_zero)(x)
