@@ -14,9 +14,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
+#include "call_arrays.h"
 #include "tf_lstm_ops.h"
 
 namespace {
@@ -91,14 +91,56 @@ bool Succeeded(int32_t code) {
   std::_Exit(1);
 }
 
-struct Arrays {
-  std::vector<float> x, y, wanted;
-  std::vector<uint8_t> mask;
+// The outputs of a call without a failure, and of a stream.
+struct Wanted {
+  std::vector<std::vector<float>> session, stream;
 };
 
-// Opens and computes, up to the first call that fails. Without arrays it makes
-// them.
-void Use(const char* path, int threads, Arrays* arrays) {
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "%s\n", what);
+  std::_Exit(1);
+}
+
+// Compares with the outputs of the first call.
+void Compare(const CallArrays& arrays,
+             std::vector<std::vector<float>>* wanted) {
+  if (wanted->empty()) *wanted = arrays.Outputs();
+  Require(arrays.Equals(*wanted), "other bits after a failure");
+}
+
+void UseStream(const tf_lstm_ops_session* session, CallArrays* arrays,
+               std::vector<std::vector<float>>* wanted) {
+  tf_lstm_ops_stream* stream = nullptr;
+  if (!Succeeded(tf_lstm_ops_stream_open(session, kBatch, &stream, nullptr))) {
+    return;
+  }
+  if (Succeeded(arrays->Run(stream, nullptr))) Compare(*arrays, wanted);
+  tf_lstm_ops_stream_close(stream);
+}
+
+void UseSession(const tf_lstm_ops_session* session, Wanted* wanted) {
+  tf_lstm_ops_session_info info = {};
+  info.struct_size = sizeof(info);
+  Succeeded(tf_lstm_ops_session_get_info(session, &info, nullptr));
+  int32_t code;
+  // The vectors of the test do not fail.
+  const int64_t fails = g_fails.exchange(0);
+  CallArrays arrays(session, info, kBatch, kSteps, &code);
+  g_fails = fails;
+  Require(code == TF_LSTM_OPS_OK, "no shapes");
+  const auto run = [&](bool is_masked) {
+    return Succeeded(arrays.Run(session, is_masked, nullptr));
+  };
+  run(true);
+  // The session works after a failed call. Two calls: one allocation fails.
+  Require(run(false) || run(false), "no call works after a failure");
+  Compare(arrays, &wanted->session);
+  if (info.can_stream) UseStream(session, &arrays, &wanted->stream);
+}
+
+// Opens and computes, up to the first call that fails.
+void Use(const char* path, int threads, Wanted* wanted) {
   tf_lstm_ops_session_options options = {};
   options.struct_size = sizeof(options);
   options.threads = threads;
@@ -106,39 +148,7 @@ void Use(const char* path, int threads, Arrays* arrays) {
   if (!Succeeded(tf_lstm_ops_session_open(path, &options, &session, nullptr))) {
     return;
   }
-  tf_lstm_ops_session_info info = {};
-  info.struct_size = sizeof(info);
-  Succeeded(tf_lstm_ops_session_get_info(session, &info, nullptr));
-  const bool is_first = arrays->x.empty();
-  if (is_first) {
-    arrays->x.assign(kBatch * kSteps * info.input_size, 0.5F);
-    arrays->mask.assign(kBatch * kSteps, 1);
-    for (size_t k = 0; k < arrays->mask.size(); k += 3) arrays->mask[k] = 0;
-    arrays->y.resize(kBatch * (info.returns_sequence ? kSteps : 1) *
-                     info.output_size);
-  }
-  const auto run = [&](const uint8_t* mask) {
-    return Succeeded(
-        tf_lstm_ops_session_run(session, kBatch, kSteps, arrays->x.data(), mask,
-                                arrays->y.data(), arrays->y.size(), nullptr));
-  };
-  run(arrays->mask.data());
-  // The session works after a failed call. Two calls: one allocation fails.
-  if (!run(nullptr) && !run(nullptr)) std::_Exit(1);
-  if (is_first) arrays->wanted = arrays->y;
-  const size_t bytes = arrays->y.size() * sizeof(float);
-  if (std::memcmp(arrays->y.data(), arrays->wanted.data(), bytes) != 0) {
-    std::fprintf(stderr, "other bits after a failure\n");
-    std::_Exit(1);
-  }
-  tf_lstm_ops_stream* stream = nullptr;
-  if (info.can_stream &&
-      Succeeded(tf_lstm_ops_stream_open(session, kBatch, &stream, nullptr))) {
-    Succeeded(tf_lstm_ops_stream_run(stream, kSteps, arrays->x.data(),
-                                     arrays->x.size(), arrays->y.data(),
-                                     arrays->y.size(), nullptr));
-    tf_lstm_ops_stream_close(stream);
-  }
+  UseSession(session, wanted);
   tf_lstm_ops_session_close(session);
 }
 
@@ -149,15 +159,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: failing_allocations FILE THREADS\n");
     return 2;
   }
-  Arrays arrays;
-  Use(argv[1], std::atoi(argv[2]), &arrays);
+  Wanted wanted;
+  Use(argv[1], std::atoi(argv[2]), &wanted);
   // Until all allocations succeed.
   for (int64_t number = 1;; ++number) {
     const int64_t before = g_live;
     for (int k = 0; k < kTimes; ++k) {
       g_allocations = 0;
       g_fails = number;
-      Use(argv[1], std::atoi(argv[2]), &arrays);
+      Use(argv[1], std::atoi(argv[2]), &wanted);
       g_fails = 0;
     }
     if (g_live - before > kKept) {

@@ -20,7 +20,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -30,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "call_arrays.h"
 #include "tf_lstm_ops.h"
 
 namespace {
@@ -116,13 +116,7 @@ void Check(int32_t code, const tf_lstm_ops_error& error) {
   std::_Exit(1);
 }
 
-// The arrays of a call: their shapes are those of a batch and of some steps.
-struct Shapes {
-  int64_t batch, steps;
-  std::vector<tf_lstm_ops_array> inputs, outputs;
-};
-
-// A session with arrays that are large enough for all calls.
+// A session with arrays for all calls.
 class Calls {
  public:
   Calls(const char* path, int threads, int64_t batch) : batch_(batch) {
@@ -134,13 +128,10 @@ class Calls {
     Check(tf_lstm_ops_session_open(path, &options, &session_, &error_), error_);
     Check(tf_lstm_ops_session_get_info(session_, &info_, &error_), error_);
     states_.resize(batch * info_.state_size);
-    for (int64_t steps : kSteps) sequences_.push_back(Prepare(batch, steps));
+    for (int64_t steps : kSteps) Add(batch, steps, &sequences_);
     for (int64_t rows : {int64_t{1}, int64_t{2}, batch_ / 2, batch_}) {
-      for (int64_t steps : {1, 2, 7, 50, 99}) {
-        smaller_.push_back(Prepare(rows, steps));
-      }
+      for (int64_t steps : {1, 2, 7, 50, 99}) Add(rows, steps, &smaller_);
     }
-    Allocate();
   }
 
   // Opens a stream. Its first call need not be a warm-up.
@@ -149,17 +140,11 @@ class Calls {
   }
 
   void Stream() {
-    for (const Shapes& call : sequences_) {
-      Check(tf_lstm_ops_stream_run_arrays(stream_, call.inputs.data(),
-                                          info_.input_count, Outputs(call),
-                                          info_.output_count, &error_),
-            error_);
-      if (!is_simple()) continue;
-      const int64_t rows =
-          info_.returns_sequence ? batch_ * call.steps : batch_;
-      Check(tf_lstm_ops_stream_run(stream_, call.steps, x_[0].data(),
-                                   batch_ * call.steps * info_.input_size,
-                                   y_[0].data(), rows * info_.output_size,
+    for (CallArrays& call : sequences_) {
+      Check(call.Run(stream_, &error_), error_);
+      if (!call.is_simple()) continue;
+      Check(tf_lstm_ops_stream_run(stream_, call.steps(), call.x(),
+                                   call.x_count(), call.y(), call.y_count(),
                                    &error_),
             error_);
     }
@@ -176,87 +161,25 @@ class Calls {
   }
 
   void Sequence(bool is_masked) {
-    for (Shapes& call : sequences_) {
-      for (tf_lstm_ops_array& input : call.inputs) {
-        input.mask = is_masked ? mask_.data() : nullptr;
-      }
-      Run(call);
-    }
+    for (CallArrays& call : sequences_) Run(&call, is_masked);
   }
 
-  void Largest() { Run(sequences_[2]); }
+  void Largest() { Run(&sequences_[2], false); }
 
   // Some are computed in other ways than the largest call.
   void Smaller() {
-    for (const Shapes& call : smaller_) Run(call);
+    for (CallArrays& call : smaller_) Run(&call, false);
   }
 
  private:
-  // Whether the calls of one input and one output are possible.
-  bool is_simple() const {
-    return info_.input_count == 1 && info_.output_count == 1 &&
-           sequences_[0].inputs[0].type == TF_LSTM_OPS_FLOAT32;
+  void Add(int64_t batch, int64_t steps, std::vector<CallArrays>* calls) {
+    int32_t code;
+    calls->emplace_back(session_, info_, batch, steps, &code);
+    Check(code, error_);
   }
 
-  static int64_t Elements(const tf_lstm_ops_array& array) {
-    int64_t count = 1;
-    for (int k = 0; k < array.rank; ++k) count *= array.shape[k];
-    return count;
-  }
-
-  Shapes Prepare(int64_t batch, int64_t steps) {
-    tf_lstm_ops_array array = {};
-    array.struct_size = sizeof(array);
-    Shapes call = {batch, steps, {}, {}};
-    call.inputs.resize(info_.input_count, array);
-    call.outputs.resize(info_.output_count, array);
-    for (int32_t k = 0; k < info_.input_count; ++k) {
-      tf_lstm_ops_array& input = call.inputs[k];
-      Check(
-          tf_lstm_ops_session_get_input(session_, k, &input, nullptr, &error_),
-          error_);
-      input.shape[0] = batch;
-      if (input.shape[1] < 0) input.shape[1] = steps;
-    }
-    Check(tf_lstm_ops_session_infer_shapes(
-              session_, call.inputs.data(), info_.input_count,
-              call.outputs.data(), info_.output_count, &error_),
-          error_);
-    return call;
-  }
-
-  void Allocate() {
-    const Shapes& largest = sequences_[2];
-    for (const tf_lstm_ops_array& input : largest.inputs) {
-      std::vector<float>& x = x_.emplace_back(Elements(input));
-      for (size_t k = 0; k < x.size(); ++k) x[k] = (k * 7 % 13) / 13.0F;
-      // The bytes of zeros are valid indices.
-      if (input.type == TF_LSTM_OPS_INT32) x.assign(x.size(), 0.0F);
-    }
-    for (const tf_lstm_ops_array& output : largest.outputs) {
-      y_.emplace_back(Elements(output));
-    }
-    mask_.resize(batch_ * std::max(kSteps[2], largest.inputs[0].shape[1]));
-    for (std::vector<Shapes>* calls : {&sequences_, &smaller_}) {
-      for (Shapes& call : *calls) {
-        for (size_t k = 0; k < x_.size(); ++k)
-          call.inputs[k].data = x_[k].data();
-        for (size_t k = 0; k < y_.size(); ++k)
-          call.outputs[k].data = y_[k].data();
-      }
-    }
-  }
-
-  // Calls do not write to the structs of outputs.
-  static tf_lstm_ops_array* Outputs(const Shapes& call) {
-    return const_cast<tf_lstm_ops_array*>(call.outputs.data());
-  }
-
-  void Run(const Shapes& call) {
-    Check(tf_lstm_ops_session_run_arrays(session_, call.inputs.data(),
-                                         info_.input_count, Outputs(call),
-                                         info_.output_count, &error_),
-          error_);
+  void Run(CallArrays* call, bool is_masked) {
+    Check(call->Run(session_, is_masked, &error_), error_);
   }
 
   const int64_t batch_;
@@ -264,10 +187,8 @@ class Calls {
   tf_lstm_ops_stream* stream_ = nullptr;
   tf_lstm_ops_session_info info_ = {};
   tf_lstm_ops_error error_ = {};
-  std::vector<Shapes> sequences_, smaller_;
-  std::vector<std::vector<float>> x_, y_;
+  std::vector<CallArrays> sequences_, smaller_;
   std::vector<float> states_;
-  std::vector<uint8_t> mask_;
 };
 
 // Runs the calls until the kernel ends the process or all are done.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from session import native_program
+from session import graphs, native_program
 
 pytestmark = native_program.glibc
 
@@ -15,7 +15,6 @@ NAMES = [
     *("stack with dense", "masking, last step", "both, average", "two of both"),
     *("lstm of 256", "grus of 256"),
 ]
-GRAPHS = ["time distributed", "layers of steps"]
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +29,17 @@ def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads
     check(program, native_program.write(tmp_path, name), threads)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-def test_errors_of_graphs(program: Path, tmp_path: Path, name: str) -> None:
-    check(program, native_program.write_graph(tmp_path, name), 1)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", graphs.GRAPHS)
+def test_errors_of_allocations_of_graphs(
+    program: Path, tmp_path: Path, name: str, threads: int
+) -> None:
+    check(program, native_program.write_graph(tmp_path, name), threads)
 
 
-def check(program: Path, file: Path, threads: int) -> None:
-    command = [program, file, str(threads)]
+def check(program: Path, path: Path, threads: int) -> None:
+    command = [program, path, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     found = re.fullmatch(r"(\d+) failed\n", done.stdout)

@@ -9,8 +9,11 @@ import pytest
 from session.random_graphs import RandomModel
 from tf_lstm_ops.inference import Session
 
-# Keras says so of layers that destroy a mask.
-pytestmark = pytest.mark.filterwarnings("ignore:.*does not support masking:UserWarning")
+pytestmark = [
+    # Keras says so of layers that destroy a mask, and of softmax of one element.
+    pytest.mark.filterwarnings("ignore:.*does not support masking:UserWarning"),
+    pytest.mark.filterwarnings("ignore:You are using a softmax:UserWarning"),
+]
 BATCH = 3
 GROUP, COUNT, SLOW_GROUP, SLOW_COUNT = 5, 20, 250, 5000
 

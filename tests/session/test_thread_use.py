@@ -19,6 +19,7 @@ def use(program: Path, path: Path, threads: int) -> int:
 
 
 NAMES = ["stack with dense", "lstm of 256"]
+GRAPHS = ["stream of convolutions", "stream of words"]
 
 
 @native_program.glibc
@@ -27,7 +28,8 @@ NAMES = ["stack with dense", "lstm of 256"]
 )
 def test_many_threads_use_one_session(tmp_path: Path, sanitizers: str) -> None:
     program = native_program.build("thread_use.cc", tmp_path, sanitizers)
-    for name in NAMES:
-        path = native_program.write(tmp_path, name)
+    paths = [native_program.write(tmp_path, name) for name in NAMES]
+    paths += [native_program.write_graph(tmp_path, name) for name in GRAPHS]
+    for path in paths:
         # The calls of six threads on one stream do not all happen to run one after another.
         assert sum(use(program, path, threads) for threads in (1, 2)) > 0

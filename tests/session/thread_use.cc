@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "call_arrays.h"
 #include "tf_lstm_ops.h"
 
 namespace {
@@ -22,7 +23,7 @@ namespace {
 constexpr int kUsers = 6, kRounds = 8;
 constexpr int64_t kBatch = 3, kSteps = 9;
 
-using Floats = std::vector<float>;
+using Outputs = std::vector<std::vector<float>>;
 
 void Check(int32_t code) {
   if (code == TF_LSTM_OPS_OK) return;
@@ -40,37 +41,36 @@ tf_lstm_ops_session* Open(const char* path, int threads) {
 }
 
 // The arrays of a call.
-struct Arrays {
-  explicit Arrays(const tf_lstm_ops_session* session) {
-    tf_lstm_ops_session_info info = {};
-    info.struct_size = sizeof(info);
-    Check(tf_lstm_ops_session_get_info(session, &info, nullptr));
-    x.resize(kBatch * kSteps * info.input_size);
-    for (size_t k = 0; k < x.size(); ++k)
-      x[k] = static_cast<float>(k * 7 % 13) / 13;
-    y.resize(kBatch * (info.returns_sequence ? kSteps : 1) * info.output_size);
-    state.resize(kBatch * info.state_size);
-  }
-  int64_t x_count() const { return static_cast<int64_t>(x.size()); }
-  int64_t y_count() const { return static_cast<int64_t>(y.size()); }
-  Floats x, y, state;
-};
-
-Floats Sequence(const tf_lstm_ops_session* session) {
-  Arrays a(session);
-  Check(tf_lstm_ops_session_run(session, kBatch, kSteps, a.x.data(), nullptr,
-                                a.y.data(), a.y_count(), nullptr));
-  return a.y;
+CallArrays NewArrays(const tf_lstm_ops_session* session) {
+  tf_lstm_ops_session_info info = {};
+  info.struct_size = sizeof(info);
+  Check(tf_lstm_ops_session_get_info(session, &info, nullptr));
+  int32_t code;
+  CallArrays arrays(session, info, kBatch, kSteps, &code);
+  Check(code);
+  return arrays;
 }
 
-Floats Stream(const tf_lstm_ops_session* session) {
-  Arrays a(session);
+int64_t StateSize(const tf_lstm_ops_session* session) {
+  tf_lstm_ops_session_info info = {};
+  info.struct_size = sizeof(info);
+  Check(tf_lstm_ops_session_get_info(session, &info, nullptr));
+  return kBatch * info.state_size;
+}
+
+Outputs Sequence(const tf_lstm_ops_session* session) {
+  CallArrays arrays = NewArrays(session);
+  Check(arrays.Run(session, false, nullptr));
+  return arrays.Outputs();
+}
+
+Outputs Stream(const tf_lstm_ops_session* session) {
+  CallArrays arrays = NewArrays(session);
   tf_lstm_ops_stream* stream = nullptr;
   Check(tf_lstm_ops_stream_open(session, kBatch, &stream, nullptr));
-  Check(tf_lstm_ops_stream_run(stream, kSteps, a.x.data(), a.x_count(),
-                               a.y.data(), a.y_count(), nullptr));
+  Check(arrays.Run(stream, nullptr));
   tf_lstm_ops_stream_close(stream);
-  return a.y;
+  return arrays.Outputs();
 }
 
 // Runs f in kUsers threads.
@@ -82,17 +82,20 @@ void InThreads(const F& f) {
   for (std::thread& user : users) user.join();
 }
 
-void CheckBits(const Floats& found, const Floats& wanted) {
-  if (!std::memcmp(found.data(), wanted.data(), wanted.size() * sizeof(float)))
-    return;
-  std::fprintf(stderr, "other bits in another thread\n");
-  std::_Exit(1);
+void CheckBits(const Outputs& found, const Outputs& wanted) {
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const size_t bytes = wanted[k].size() * sizeof(float);
+    if (!std::memcmp(found[k].data(), wanted[k].data(), bytes)) continue;
+    std::fprintf(stderr, "other bits in another thread\n");
+    std::_Exit(1);
+  }
 }
 
 // Uses a stream. Returns whether another thread used it.
-bool UseShared(tf_lstm_ops_stream* stream, int round, Arrays* a) {
-  const auto size = static_cast<int64_t>(a->state.size());
-  float* state = a->state.data();
+bool UseShared(tf_lstm_ops_stream* stream, int round, CallArrays* arrays,
+               std::vector<float>* states) {
+  const auto size = static_cast<int64_t>(states->size());
+  float* state = states->data();
   int32_t code = TF_LSTM_OPS_OK;
   switch (round % 4) {
     case 0:
@@ -105,8 +108,7 @@ bool UseShared(tf_lstm_ops_stream* stream, int round, Arrays* a) {
       code = tf_lstm_ops_stream_set_state(stream, state, size, nullptr);
       break;
     default:
-      code = tf_lstm_ops_stream_run(stream, kSteps, a->x.data(), a->x_count(),
-                                    a->y.data(), a->y_count(), nullptr);
+      code = arrays->Run(stream, nullptr);
   }
   if (code == TF_LSTM_OPS_FAILED_PRECONDITION) return true;
   Check(code);
@@ -122,7 +124,7 @@ int main(int argc, char** argv) {
   }
   const char* path = argv[1];
   tf_lstm_ops_session* session = Open(path, std::atoi(argv[2]));
-  const Floats wanted = Sequence(session);
+  const Outputs wanted = Sequence(session);
   InThreads([&](int user) {
     for (int round = 0; round < kRounds; ++round) {
       CheckBits(Sequence(session), wanted);
@@ -137,9 +139,10 @@ int main(int argc, char** argv) {
   Check(tf_lstm_ops_stream_open(session, kBatch, &shared, nullptr));
   std::atomic<int> refused{0};
   InThreads([&](int user) {
-    Arrays arrays(session);
+    CallArrays arrays = NewArrays(session);
+    std::vector<float> states(StateSize(session));
     for (int round = 0; round < 50 * kRounds; ++round) {
-      if (UseShared(shared, user + round, &arrays)) ++refused;
+      if (UseShared(shared, user + round, &arrays, &states)) ++refused;
     }
   });
   tf_lstm_ops_stream_close(shared);
