@@ -85,6 +85,6 @@ def test_the_header_is_c_and_cxx(language, standard):
 
 @elf
 @pytest.mark.full
-def test_the_shared_library_has_less_than_one_and_a_half_megabytes():
+def test_the_shared_library_has_less_than_1_6_megabytes():
     """With all instruction sets, as GCC 12 compiles them. Others may need a little more."""
-    assert c.path().stat().st_size < 1_500_000
+    assert c.path().stat().st_size < 1_600_000
