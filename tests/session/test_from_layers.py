@@ -353,3 +353,11 @@ def test_without_tensorflow(rng: np.random.Generator, tmp_path: Path) -> None:
     lstm = layers.LSTM(LSTMWeights.from_torch(state_dict), return_sequences=True)
     want = Session.from_layers([layers.Embedding(table), lstm])(x)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), want)
+
+
+@pytest.mark.parametrize(("count", "version"), [(1024, 1), (1025, 2)])
+def test_many_layers(count: int, version: int) -> None:
+    """Version 1 of the file has at most 1,024 layers."""
+    session = Session.from_layers([layers.Input((None, 2)), *[layers.Activation("relu")] * count])
+    assert session._content[8] == version
+    assert session(np.array([[[-1.0, 3.0]]])).tolist() == [[[0.0, 3.0]]]

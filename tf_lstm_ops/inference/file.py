@@ -53,6 +53,7 @@ _ABSENT = 0xFFFFFFFF
 NAME_BYTES = 63
 _FLOAT32, _INT32 = 0, 1
 SINGLE, LIST, DICTIONARY = 0, 1, 2  # what a call takes and returns
+_MOST_LAYERS_1 = 1024  # of version 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -206,6 +207,8 @@ def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
     """The input size and the layers of a graph that version 1 can express, else None."""
     given = graph.inputs[0]
     if len(graph.inputs) > 1 or graph.input_structure or graph.output_structure:
+        return None
+    if len(graph.nodes) > _MOST_LAYERS_1:
         return None
     if given.dtype != "float32" or len(given.dims) != 2 or given.dims[0] is not None:
         return None
