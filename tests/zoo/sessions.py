@@ -12,18 +12,21 @@ Array = Any
 
 
 def g2p_en(arrays: dict[str, Array]) -> tuple[Session, Session]:
-    """The encoder of letters, and the decoder of one step with its state as an input."""
+    """The encoder of letters, and the decoder, whose first state is the encoder's output."""
     names = {"w_ih": "weight_ih", "w_hh": "weight_hh", "b_ih": "bias_ih", "b_hh": "bias_hh"}
     encoder, decoder = (
         GRUWeights.from_torch({theirs: arrays[f"{part}_{ours}"] for ours, theirs in names.items()})
         for part in ("enc", "dec")
     )
     encode = Session.from_layers([layers.Embedding(arrays["enc_emb"]), layers.GRU(encoder)])
-    phoneme, state = layers.Input((None,), "int32"), layers.Input((encoder.units,))
-    embedded = layers.Embedding(arrays["dec_emb"])(phoneme)
-    h, new = layers.GRU(decoder, return_state=True)(embedded, initial_state=state)
-    logits = layers.Dense(arrays["fc_w"].T, arrays["fc_b"])(h)
-    return encode, Session.from_graph([phoneme, state], [logits, new])
+    decode = Session.from_layers(
+        [
+            layers.Embedding(arrays["dec_emb"]),
+            layers.GRU(decoder, return_sequences=True),
+            layers.Dense(arrays["fc_w"].T, arrays["fc_b"]),
+        ]
+    )
+    return encode, decode
 
 
 def _weighted_mean(x: Any, scores: Any) -> Any:
