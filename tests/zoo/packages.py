@@ -13,6 +13,11 @@ PACKAGES = {
         "chars2vec-0.1.7.tar.gz",
         "df05b0765e406e1bdb9f9537adf7fccb24db4a81956aea5c25a707a03a6a8094",
     ),
+    "deepcut": (
+        "0.7.0.0",
+        "deepcut-0.7.0.0-py3-none-any.whl",
+        "054b778236b75ee505fb79759e180972e8b50be9af4c741451beceab0bbd887b",
+    ),
     "textgenrnn": (
         "2.0.0",
         "textgenrnn-2.0.0.tar.gz",

@@ -4,8 +4,6 @@ Each test prints a row for docs/guide/old_models.md: run with -s. Nothing downlo
 """
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +13,13 @@ import pytest
 
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import LSTM, StackedLSTM, convert_model, load_h5_weights
-from tf_lstm_ops.weights import GRUWeights, LSTMWeights
+from tf_lstm_ops.weights import LSTMWeights
 from tf_lstm_ops.weights.h5_file import read
 from zoo import reference
+from zoo.comparison import compare
 from zoo.packages import download, only
 
 pytestmark = pytest.mark.zoo
-
-
-def compare(name: str, run: Callable[[Any], Any], found: Any, theirs: Any, ours: Any) -> None:
-    """Requires the error of `found` to be at most twice that of the reference in float32.
-
-    These are the largest errors of thousands of results: that of a few may be any.
-
-    Args:
-      name: the package.
-      run: the reference, for the dtype that it is called with.
-      found: the results of the model that came in by the road.
-      theirs: what the package runs; a function without arguments.
-      ours: what takes its place.
-    """
-    exact, found = run(np.float64), np.asarray(found)
-    assert found.shape == exact.shape
-    single = np.abs(run(np.float32) - exact).max()
-    error = np.abs(found - exact).max()
-    print(
-        f"\n| {name} | {error:.1e} | {single:.1e} | {seconds(theirs) / seconds(ours):.1f} |",
-        flush=True,
-    )
-    assert exact.dtype == np.float64
-    assert error <= 2 * single
-
-
-def seconds(call: Any) -> float:
-    """The least time of a call."""
-    call()
-    times = []
-    for _ in range(20):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def arrays_of(path: Path) -> dict[str, list[Any]]:
@@ -185,29 +149,6 @@ def _decode(dtype: Any, stock: Any, encoded: Any, dense: Any, x: Any) -> Any:
     context = reference.additive_attention(h, projected, scale[0] if scale else None)
     kernel, bias = weights["Dense"]
     return reference.softmax(np.concatenate([h, context], -1) @ kernel + bias)
-
-
-def test_g2p_en(tmp_path: Path, rng: np.random.Generator) -> None:
-    """Arrays by PyTorch's layout in an .npz file; the package runs them in NumPy."""
-    path = only(download("g2p-en", tmp_path), "checkpoint20.npz")
-    with np.load(path) as file:
-        arrays = {k: np.asarray(v, "float32") for k, v in file.items()}
-    names = {"w_ih": "weight_ih", "w_hh": "weight_hh", "b_ih": "bias_ih", "b_hh": "bias_hh"}
-    weights = GRUWeights.from_torch({t: arrays[f"enc_{k}"] for k, t in names.items()})
-    layer = keras.layers.GRU(weights.units, return_sequences=True)
-    layer.build((None, None, weights.input_size))
-    layer.set_weights(weights.to_keras())
-    session = Session([layer])
-
-    x = arrays["enc_emb"][rng.integers(3, 29, (64, 12))]
-
-    def run(dtype: Any, x: Any = x) -> Any:
-        given = [np.asarray(w, dtype) for w in weights.to_keras()]
-        return reference.gru(x.astype(dtype), *given)
-
-    word = x[:1]
-    found = session(x)
-    compare("g2p-en 2.1.0", run, found, lambda: run(np.float32, word), lambda: session(word))
 
 
 def test_uzmorph_nn(tmp_path: Path, rng: np.random.Generator) -> None:
