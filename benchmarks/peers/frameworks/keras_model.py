@@ -66,12 +66,10 @@ def _layers(layer: Layer, module: Any) -> list[keras.Layer]:
     """The layers, whose weights are in the order of the arrays of the problem."""
     match layer:
         case Conv(units, size, padding, normalized):
-            between = [keras.layers.BatchNormalization()] if normalized else []
-            return [
-                keras.layers.Conv1D(units, size, padding=padding),
-                *between,
-                keras.layers.ReLU(),
-            ]
+            if not normalized:
+                return [keras.layers.Conv1D(units, size, padding=padding, activation="relu")]
+            conv = keras.layers.Conv1D(units, size, padding=padding)
+            return [conv, keras.layers.BatchNormalization(), keras.layers.ReLU()]
         case Pool(size):
             return [keras.layers.MaxPooling1D(size)]
         case Embed(vocabulary, units, mask_zero):

@@ -47,11 +47,12 @@ def _chain(row: Row, problem: ModelProblem) -> list[Any]:
 def _layers(layer: Layer, weights: Any) -> list[layers.Layer]:
     match layer:
         case Conv(_, _, padding, normalized):
-            conv = layers.Conv1D(weights["kernel"], weights["bias"], padding=padding)
-            names = "mean", "variance", "gamma", "beta"
-            statistics = [weights[name] for name in names if normalized]
-            between = [layers.BatchNormalization(*statistics)] if normalized else []
-            return [conv, *between, layers.Activation("relu")]
+            arrays = weights["kernel"], weights["bias"]
+            if not normalized:
+                return [layers.Conv1D(*arrays, padding=padding, activation="relu")]
+            statistics = (weights[name] for name in ("mean", "variance", "gamma", "beta"))
+            between = layers.BatchNormalization(*statistics)
+            return [layers.Conv1D(*arrays, padding=padding), between, layers.Activation("relu")]
         case Pool(size):
             return [layers.MaxPooling1D(size)]
         case Embed():
