@@ -1,16 +1,18 @@
 """Adds the results of runs to benchmarks/results and writes benchmarks/table.md from all of them.
 
-    python benchmarks/publish.py [RESULTS.json ...]
+    python benchmarks/publish.py [--part NAME] [RESULTS.json ...]
 
 RESULTS.json are files that `python benchmarks/peers` wrote. benchmarks/results has a file for each
 family of processors. A measured row replaces the row of the same name. If both are of the same
-commit, without changes, peers that were not measured again stay.
+commit, without changes, peers that were not measured again stay. With --part the results have a
+file and a part of the page of their own.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-import sys
+import re
 from pathlib import Path
 
 from peers import plot
@@ -75,19 +77,24 @@ def _joined(old: RowResult, new: RowResult) -> RowResult:
     return dataclasses.replace(new, found=found, date=f"{old.date}; {new.date}")
 
 
-def publish(runs: list[Path], folder: Path = FOLDER) -> None:
+def publish(runs: list[Path], folder: Path = FOLDER, part: str = "") -> None:
     """Adds runs to the results in a folder; writes its table.md and bench.png.
 
     Args:
       runs: the files of the runs.
       folder: a folder with a folder `results`.
+      part: of the page, for runs that are not to be joined with the other results of the family.
 
     Raises:
       ValueError: a run has another processor or number of threads than the published results.
     """
     for run in runs:
         found = Report.from_json(run.read_text())
-        file = folder / "results" / f"{found.machine['family']}.json"
+        name = found.machine["family"]
+        if part:
+            found.machine = {"family": name, "part": part, **found.machine}
+            name += f"_{re.sub('[^a-z0-9]+', '_', part)}"
+        file = folder / "results" / f"{name}.json"
         if file.exists():
             found = merge(Report.from_json(file.read_text()), found)
         file.write_text(found.as_json())
@@ -97,9 +104,13 @@ def publish(runs: list[Path], folder: Path = FOLDER) -> None:
     }
     missing = [name for family, name in FAMILIES.items() if family not in reports]
     (folder / "table.md").write_text(page(list(reports.values()), missing))
-    if runs and PLOTTED in reports:
+    if runs and not part and PLOTTED in reports:
         plot.save(folder / "bench.png", reports[PLOTTED])
 
 
 if __name__ == "__main__":
-    publish([Path(name) for name in sys.argv[1:]])
+    parser = argparse.ArgumentParser(description="Add runs to the published results.")
+    parser.add_argument("runs", metavar="results.json", type=Path, nargs="*")
+    parser.add_argument("--part", default="", help="such as 'sessions': a part of the page")
+    arguments = parser.parse_args()
+    publish(arguments.runs, part=arguments.part)

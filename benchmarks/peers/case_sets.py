@@ -1,9 +1,10 @@
-"""The sets of rows to select from: the tables, the examples, the sweep."""
+"""The sets of rows to select from: the tables, the examples, the models, the sweep."""
 
 from __future__ import annotations
 
 import itertools
 
+from peers import models
 from peers.cases import Row
 from peers.examples import EXAMPLES, Example
 from peers.rows import ROWS
@@ -11,7 +12,7 @@ from peers.rows import ROWS
 _LAYERS = ("ours", "keras", "keras-jit")
 _PEERS = {
     "inference": (
-        *("ours", "ours-eager", "keras", "keras-jit"),
+        *("ours", "ours-eager", "session", "keras", "keras-jit"),
         *("torch", "onnxruntime", "openvino", "jax"),
     ),
     "training": (*_LAYERS, "torch", "jax"),
@@ -67,5 +68,6 @@ CASES: dict[str, tuple[Row, ...]] = {
         for task in ("inference", "training", "fit")
         for example in EXAMPLES
     ),
+    "models": models.ROWS,
     "sweep": _sweep(),
 }

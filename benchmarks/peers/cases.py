@@ -24,10 +24,11 @@ class Row:
 
     Attributes:
       name: unique.
-      group: its table: "inference", "training" or "other".
+      group: its table: "inference", "models", "training" or "other".
       task: what a call computes. "inference": the output of a sequence; "training": also the
         gradients of all weights and of x; "step" and "step gradient": LSTMBlockCell and
-        LSTMBlockCellGrad; "fit": a training step in Keras' model.fit.
+        LSTMBlockCellGrad; "fit": a training step in Keras' model.fit; "model": the output of a
+        whole model.
       batch, time, units, inputs: the sizes B, T, H and I.
       peers: their names in peers.PEERS. The first one is ours; the others are compared with it.
       cell: "lstm" or "gru".
@@ -37,6 +38,7 @@ class Row:
       dtype: the type of all tensors.
       measure: "time", or "memory": the growth of a process' peak memory.
       quick: whether it belongs to the run without --full.
+      model: the name of a model in models.MODELS; empty in other tasks.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Row:
     dtype: str = "float32"
     measure: str = "time"
     quick: bool = False
+    model: str = ""
 
     @property
     def hidden(self) -> int:

@@ -76,10 +76,12 @@ def heading(machine: Mapping[str, str]) -> str:
       machine: its properties; see `describe`.
 
     Returns:
-      Such as "AMD with AVX-512", or "AVX2 instructions on AMD with AVX-512".
+      Such as "AMD with AVX-512", "AVX2 instructions on AMD with AVX-512", or "AVX2, sessions" if
+      the machine has the key "part".
     """
     names = [machine[key] for key in ("family", "processor family") if key in machine]
-    return " instructions on ".join(FAMILIES.get(name, name) for name in names)
+    processor = " instructions on ".join(FAMILIES.get(name, name) for name in names)
+    return ", ".join(filter(None, (processor, machine.get("part"))))
 
 
 def family(instruction_set: str, vendor: str) -> str:

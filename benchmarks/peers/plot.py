@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from peers.frameworks import PEERS
-from peers.report import Report, RowResult
+from peers.report import GROUPS, Report, RowResult
 
 # The colours of Okabe and Ito, which are distinct for the colour-blind, too.
 _COLOURS = (
@@ -32,7 +32,7 @@ def save(path: Path, report: Report) -> None:
       report: the results.
     """
     drawn = [r for r in report.results if any(m.ratios for m in r.found.values())]
-    panels = [[r for r in drawn if r.row.group == g] for g in ("inference", "training", "other")]
+    panels = [[r for r in drawn if r.row.group == g] for g in GROUPS]
     panels = [panel for panel in panels if panel]
     if not panels:
         return

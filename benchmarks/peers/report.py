@@ -15,7 +15,12 @@ from peers.machine import heading
 from peers.roofline import Roofline, floor_seconds
 from peers.runner import Measurement
 
-_TITLES = {"inference": "Inference", "training": "Training", "other": "Other rows"}
+GROUPS = {
+    "inference": "Inference",
+    "models": "Models",
+    "training": "Training",
+    "other": "Other rows",
+}
 _SCALES = {"ms": 1e3, "MB": 1e-6}
 _HEAD = """# Benchmark of tf_lstm_ops
 
@@ -172,7 +177,7 @@ class Report:
             yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
 
     def _tables(self) -> Iterator[str]:
-        for group, title in _TITLES.items():
+        for group, title in GROUPS.items():
             results = [r for r in self.results if r.row.group == group]
             if results:
                 yield f"\n### {title}\n"
@@ -312,8 +317,9 @@ def memory_of(result: RowResult, name: str) -> float | None:
 
 
 def _fields(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of the fields of a dataclass."""
-    return {field.name: values[field.name] for field in dataclasses.fields(kind)}
+    """The values of the fields of a dataclass. Files of earlier versions have fewer."""
+    names = (field.name for field in dataclasses.fields(kind))
+    return {name: values[name] for name in names if name in values}
 
 
 def _figures(value: float) -> str:

@@ -15,7 +15,7 @@ def _sizes(batch: int, units: int, time: int, inputs: int | None) -> str:
 _CROSS_FRAMEWORK = ("torch", "onnxruntime", "openvino", "jax")
 _SEQUENCE = ("ours", "ours-cudnn", "keras", "keras-jit", "block-lstm-v2", "block-cell")
 _TRAINED = ("torch", "jax")  # the other frameworks that support training
-_PROJECTED = ("ours", "ours-eager", "ours-cudnn", "torch", "jax")
+_PROJECTED = ("ours", "ours-eager", "session", "ours-cudnn", "torch", "jax")
 
 
 def _inference(
@@ -24,7 +24,7 @@ def _inference(
     return Row(
         f"inference {_sizes(batch, units, time, inputs)}",
         *("inference", "inference", batch, time, units, inputs or units),
-        peers=("ours", "ours-eager", *_SEQUENCE[1:], *_CROSS_FRAMEWORK),
+        peers=("ours", "ours-eager", "session", *_SEQUENCE[1:], *_CROSS_FRAMEWORK),
         quick=quick,
     )
 
@@ -83,7 +83,15 @@ def _masked() -> list[Row]:
         _inference(64, 128, 100),
         name="inference lengths 1..100, N64 H128 T100",
         steps="1..T",
-        peers=("ours", "ours-eager", "ours-cudnn", "keras", "keras-jit", *_CROSS_FRAMEWORK),
+        peers=(
+            "ours",
+            "ours-eager",
+            "session",
+            "ours-cudnn",
+            "keras",
+            "keras-jit",
+            *_CROSS_FRAMEWORK,
+        ),
     )
     return [*found, inference]
 

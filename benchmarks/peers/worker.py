@@ -42,12 +42,13 @@ class Worker:
           threads: the number of threads.
           options: for the module's `build`.
         """
-        from peers.cases import make_problem
+        from peers import cases, models
 
         self._prepared = None
         gc.collect()
         name = module if "." in module else f"peers.frameworks.{module}"
         build = importlib.import_module(name).build
+        make_problem = models.make_problem if row.model else cases.make_problem
         self._prepared = build(row, make_problem(row), threads, **options)
 
     def results(self) -> dict[str, Array]:

@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from peers import capacity, cases, command
+from peers import capacity, cases, command, models
 from peers.case_sets import CASES
 from peers.examples import EXAMPLES
 from peers.frameworks import PEERS, keras_layer
+from peers.report import GROUPS
 from peers.rows import ROWS
 from tf_lstm_ops.cli import CommandError
 
@@ -26,15 +27,16 @@ def test_every_row_has_a_name_of_its_own_and_known_peers() -> None:
     rows = [row for rows in CASES.values() for row in rows]
     assert len({row.name for row in rows}) == len(rows)
     for row in rows:
-        assert row.group in ("inference", "training", "other")
+        assert row.group in GROUPS
         assert set(row.peers) <= PEERS.keys()
         assert PEERS[row.peers[0]].ours
 
 
-def test_the_eager_op_is_measured_wherever_our_layer_infers() -> None:
+def test_the_eager_op_and_the_session_are_measured_wherever_our_layer_infers() -> None:
     for row in (row for rows in CASES.values() for row in rows):
         beside_others = row.task == "inference" and row.peers[0] == "ours" and "torch" in row.peers
         assert ("ours-eager" in row.peers) == beside_others
+        assert ("session" in row.peers) == (beside_others or row.group == "models")
 
 
 def test_every_example_is_measured_once_in_three_tasks() -> None:
@@ -71,6 +73,20 @@ def test_the_tables_have_sizes_as_people_run_them(given: tuple[int, ...]) -> Non
         assert row.directions == (2 if given == (32, 200, 512, 256) else 1)
         assert {"torch", "jax"} < set(row.peers)
         assert ("keras" in row.peers) == (not row.projection)
+
+
+def test_models_are_of_signals_and_of_texts() -> None:
+    """Four shapes each, with every layer that a session has for them."""
+    rows = CASES["models"]
+    kinds = [row.name.split()[1].rstrip(",") for row in rows]
+    assert kinds == ["CNN-LSTM"] * 4 + ["Embedding-LSTM"] * 4
+    for row in rows:
+        problem = models.make_problem(row)
+        assert problem.x.shape[:2] == (row.batch, row.time)
+        assert (problem.lengths is not None) == (row.steps == "1..T")
+    assert {type(layer) for row in rows for layer in models.MODELS[row.model]} == {
+        *(models.Conv, models.Pool, models.Embed, models.Recurrent, models.Dense)
+    }
 
 
 def test_a_projection_makes_h_smaller() -> None:
@@ -112,7 +128,7 @@ def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         command.main(["--cases", "sweep,dance"])
     assert exit_.value.code == 2
-    message = "--cases knows no dance; there are tables, examples, sweep"
+    message = "--cases knows no dance; there are tables, examples, models, sweep"
     assert message in capsys.readouterr().err
 
 

@@ -97,6 +97,19 @@ def test_page_has_a_part_for_each_family(tmp_path: Path) -> None:
     assert "\nNot measured yet: AMD with AVX-512; Intel with AVX-512.\n" in page
 
 
+def test_a_part_has_its_own_results_and_heading(tmp_path: Path) -> None:
+    """Its runs are not joined with the other results of the family."""
+    (tmp_path / "results").mkdir()
+    file = tmp_path / "run.json"
+    for part, row in (("", FIRST), ("sessions, 2 threads", SECOND)):
+        file.write_text(run(row).as_json())
+        publish.publish([file], tmp_path, part)
+    names = sorted(os.listdir(tmp_path / "results"))
+    assert names == ["avx2.json", "avx2_sessions_2_threads.json"]
+    page = (tmp_path / "table.md").read_text()
+    assert re.findall("^## .*", page, re.MULTILINE) == ["## AVX2", "## AVX2, sessions, 2 threads"]
+
+
 def test_page_is_that_of_the_results(tmp_path: Path) -> None:
     """If not: python benchmarks/publish.py writes it."""
     (tmp_path / "results").symlink_to(ROOT / "benchmarks" / "results")
@@ -108,7 +121,8 @@ def test_page_is_that_of_the_results(tmp_path: Path) -> None:
 def test_published_results_say_what_was_measured() -> None:
     for file in (ROOT / "benchmarks" / "results").iterdir():
         found = json.loads(file.read_text())
-        assert found["machine"]["family"] == file.stem
+        part = re.sub("[^a-z0-9]+", "_", found["machine"].get("part", ""))
+        assert "_".join(filter(None, (found["machine"]["family"], part))) == file.stem
         for row in found["rows"]:
             # Seven digits of a commit, with all files as they are in it.
             assert all(re.fullmatch("[0-9a-f]{7}", c) for c in row["commit"].split("; "))

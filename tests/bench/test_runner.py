@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,16 @@ import tf_lstm_ops
 from peers import cases, runner, session, worker
 from peers.capacity import Capacity
 from peers.case_sets import CASES
-from peers.frameworks import PEERS, Peer, Prepared, cudnn, eager_op, keras_layer
+from peers.frameworks import (
+    PEERS,
+    Peer,
+    Prepared,
+    cudnn,
+    eager_op,
+    fastest,
+    keras_layer,
+    keras_model,
+)
 from peers.roofline import Roofline
 
 ROW = cases.Row("tiny", "inference", "inference", 2, 3, 8, 5, peers=("ours", "keras", "torch"))
@@ -256,6 +266,38 @@ def test_the_eager_op_gives_the_results_of_the_layer(
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"cell": "gru", "steps": "1..T"}, {"directions": 2}, {"projection": 3}],
+    ids=str,
+)
+def test_the_session_gives_the_results_of_the_layer(
+    changes: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
+    row = dataclasses.replace(ROW, peers=("ours", "session"), **changes)
+    ours, found = (results_here(name, row) for name in row.peers)
+    assert runner.difference(found, ours, row) == ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["session", "torch", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("row", CASES["models"], ids=lambda row: row.name)
+def test_models_agree(row: cases.Row, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not PEERS[name].is_installed():
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setattr(keras_model, "set_threads", lambda threads: None)
+    row = dataclasses.replace(row, batch=2, time=min(row.time, 40))
+    ours, found = (results_here(each, row) for each in ("keras", name))
+    assert runner.difference(found, ours, row) == ""
+
+
+def test_the_fastest_call_is_chosen() -> None:
+    calls = [Prepared(lambda s=s: time.sleep(s), dict) for s in (0.002, 0.0, 0.001)]
+    assert fastest(calls) is calls[1]
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("changes", [{}, {"projection": 3}], ids=str)
 @pytest.mark.parametrize("name", ["ours-cudnn", "ours-custom-loop"])
 def test_other_calls_of_ours_train_alike(
@@ -313,6 +355,7 @@ def test_all_peers_agree_in_small_rows() -> None:
             row, **SMALL, projection=min(row.projection, 3), name="", quick=False
         ): row
         for row in everything
+        if not row.model  # test_models_agree has these
     }
     with runner.Bench(PEERS, threads=2, rounds=1) as bench:
         for small, row in rows.items():

@@ -7,11 +7,14 @@ Each module has ``build(row, problem, threads, **options)``, which returns the c
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tf_lstm_ops.weights.arrays import Array
+
+TRIALS = 20  # calls by which `fastest` chooses
 
 
 class Prepared(NamedTuple):
@@ -28,6 +31,29 @@ class Prepared(NamedTuple):
     call: Callable[[], Any]
     results: Callable[[Any], dict[str, Array]]
     repeats: int = 1
+
+
+def fastest(calls: Iterable[Prepared]) -> Prepared:
+    """Chooses the fastest of several calls that compute the same.
+
+    Args:
+      calls: one or more.
+
+    Returns:
+      The one whose shortest time of some calls is the least.
+    """
+
+    def seconds(prepared: Prepared) -> float:
+        prepared.call()
+        times = []
+        for _ in range(TRIALS):
+            start = time.perf_counter()
+            prepared.call()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    found = list(calls)
+    return min(found, key=seconds) if found[1:] else found[0]
 
 
 @dataclass(frozen=True)
@@ -72,6 +98,7 @@ def _ours(label: str, module: str, threads: int | None = None, **options: Any) -
 PEERS: dict[str, Peer] = {
     "ours": _ours("ours", "keras_layer", ours=True),
     "ours-eager": _ours("ours, eager op", "eager_op"),
+    "session": _ours("our Session", "session"),
     "ours-cudnn": _ours("our CudnnRNNV3", "cudnn"),
     "ours-block-cell": _ours("our block cell", "block_cell", ours=True),
     "ours-float32": _ours("ours, float32", "keras_layer", ours=True, dtype="float32"),

@@ -17,8 +17,9 @@ from peers.cases import (
     compared_grads,
     compared_output,
 )
-from peers.frameworks import Prepared
+from peers.frameworks import Prepared, keras_model
 from peers.frameworks.tensorflow import floats, set_threads
+from peers.models import ModelProblem
 from tf_lstm_ops.weights.arrays import Array
 
 FIT_STEPS = 40  # per epoch, to make the cost of an epoch itself small
@@ -27,7 +28,7 @@ FIT_PRODUCTS = 2**35  # a bound on the multiply-adds of an epoch's forward passe
 
 def build(
     row: Row,
-    problem: Problem,
+    problem: Problem | ModelProblem,
     threads: int,
     *,
     ours: bool = False,
@@ -49,6 +50,8 @@ def build(
     Returns:
       The call to time.
     """
+    if isinstance(problem, ModelProblem):
+        return keras_model.build(row, problem, threads, ours=ours)
     set_threads(threads)
     module = importlib.import_module("tf_lstm_ops").keras if ours else keras.layers
     layer_class = {"lstm": module.LSTM, "gru": module.GRU}[row.cell]

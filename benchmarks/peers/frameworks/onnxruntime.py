@@ -1,15 +1,16 @@
-"""ONNX Runtime on a model of one node."""
+"""ONNX Runtime on the ONNX models of a row."""
 
 from __future__ import annotations
 
 import onnxruntime
 
 from peers.cases import Problem, Row
-from peers.frameworks import Prepared
-from peers.frameworks.onnx_model import onnx_inputs, onnx_model, onnx_output
+from peers.frameworks import Prepared, fastest
+from peers.frameworks.onnx_model import OnnxModel, onnx_models
+from peers.models import ModelProblem
 
 
-def build(row: Row, problem: Problem, threads: int) -> Prepared:
+def build(row: Row, problem: Problem | ModelProblem, threads: int) -> Prepared:
     """Makes a call of ONNX Runtime.
 
     Args:
@@ -23,8 +24,11 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    return fastest(_prepared(model, options) for model in onnx_models(row, problem))
+
+
+def _prepared(model: OnnxModel, options: onnxruntime.SessionOptions) -> Prepared:
     session = onnxruntime.InferenceSession(
-        onnx_model(row, problem), options, providers=["CPUExecutionProvider"]
+        model.content, options, providers=["CPUExecutionProvider"]
     )
-    inputs = onnx_inputs(problem)
-    return Prepared(lambda: session.run(["y"], inputs)[0], lambda y: onnx_output(y, problem))
+    return Prepared(lambda: session.run(["y"], model.inputs)[0], model.results)

@@ -8,11 +8,12 @@ import torch
 from torch.nn.utils import rnn
 
 from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
-from peers.frameworks import Prepared
+from peers.frameworks import Prepared, torch_model
+from peers.models import ModelProblem
 from tf_lstm_ops.weights.arrays import Array
 
 
-def build(row: Row, problem: Problem, threads: int) -> Prepared:
+def build(row: Row, problem: Problem | ModelProblem, threads: int) -> Prepared:
     """Makes a call of a PyTorch module.
 
     Args:
@@ -23,6 +24,8 @@ def build(row: Row, problem: Problem, threads: int) -> Prepared:
     Returns:
       The call to time.
     """
+    if isinstance(problem, ModelProblem):
+        return torch_model.build(problem, threads)
     torch.set_num_threads(threads)
     options = {"proj_size": row.projection} if row.projection else {}  # a GRU does not take it
     module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[row.cell](

@@ -1,0 +1,63 @@
+"""tf_lstm_ops.inference.Session on NumPy arrays, which writes to an array that exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from peers.cases import Problem, Row, compared_output
+from peers.frameworks import Prepared
+from peers.models import Conv, Dense, Embed, Layer, ModelProblem, Pool, Recurrent
+from tf_lstm_ops.inference import Session, layers
+
+
+def build(row: Row, problem: Problem | ModelProblem, threads: int) -> Prepared:
+    """Makes a call of a session.
+
+    Args:
+      row: the row, of inference or of a model.
+      problem: its data.
+      threads: the number of threads.
+
+    Returns:
+      The call to time.
+    """
+    if isinstance(problem, ModelProblem):
+        session = Session.from_layers(_chain(row, problem), threads)
+        x = problem.x
+        out = session(x)
+        return Prepared(lambda: session(x, out=out), lambda y: {"output": y.copy()})
+    kind = {"lstm": layers.LSTM, "gru": layers.GRU}[row.cell]
+    session = Session.from_layers([kind(problem.weights, return_sequences=True)], threads)
+    x, mask = problem.x, problem.valid
+    out = session(x, mask)
+    return Prepared(
+        lambda: session(x, mask, out=out), lambda y: compared_output(np.copy(y), problem)
+    )
+
+
+def _chain(row: Row, problem: ModelProblem) -> list[Any]:
+    chain = [] if isinstance(problem.layers[0][0], Embed) else [layers.Input((None, row.inputs))]
+    for layer, weights in problem.layers:
+        chain += _layers(layer, weights)
+    return chain
+
+
+def _layers(layer: Layer, weights: Any) -> list[layers.Layer]:
+    match layer:
+        case Conv(_, _, padding, normalized):
+            arrays = weights["kernel"], weights["bias"]
+            if not normalized:
+                return [layers.Conv1D(*arrays, padding=padding, activation="relu")]
+            statistics = (weights[name] for name in ("mean", "variance", "gamma", "beta"))
+            between = layers.BatchNormalization(*statistics)
+            return [layers.Conv1D(*arrays, padding=padding), between, layers.Activation("relu")]
+        case Pool(size):
+            return [layers.MaxPooling1D(size)]
+        case Embed():
+            return [layers.Embedding(weights["table"], mask_zero=layer.mask_zero)]
+        case Recurrent():
+            return [layers.LSTM(weights, return_sequences=layer.sequences)]
+        case Dense():
+            return [layers.Dense(**weights, activation="softmax")]
