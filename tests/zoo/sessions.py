@@ -1,6 +1,6 @@
 """Whole models of others as sessions: layers from arrays, with NumPy only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,9 @@ def _weighted_mean(x: Any, scores: Any) -> Any:
     return layers.GlobalAveragePooling1D()(layers.Multiply()(x, layers.Permute((2, 1))(shares)))
 
 
-def netra_transliterate(weights: dict[str, Sequence[Array]], steps: int) -> tuple[Session, Session]:
+def netra_transliterate(
+    weights: Mapping[str, Sequence[Array]], steps: int
+) -> tuple[Session, Session]:
     """The encoder, and the decoder of one step with Keras' AdditiveAttention.
 
     Args:
@@ -63,7 +65,7 @@ def netra_transliterate(weights: dict[str, Sequence[Array]], steps: int) -> tupl
     return encode, Session.from_graph([letter, state, keys], [shares, new])
 
 
-def textgenrnn(weights: dict[str, Sequence[Array]], steps: int) -> Session:
+def textgenrnn(weights: Mapping[str, Sequence[Array]], steps: int) -> Session:
     """The probabilities of the next character.
 
     Args:

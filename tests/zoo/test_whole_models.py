@@ -3,9 +3,10 @@
 The loops are those of the packages, in their own code where it runs without further packages.
 """
 
+import contextlib
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_g2p_en(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.
         own = {name: np.asarray(array, dtype) for name, array in arrays.items()}
         encoder, decoder = (_gru_of_torch(own, part) for part in ("enc", "dec"))
         h = reference.gru(own["enc_emb"][letters], *encoder)[:, -1]
-        h = reference.gru(own["dec_emb"][phonemes], *decoder, h)
+        h = reference.gru(own["dec_emb"][phonemes], *decoder, h=h)
         return h @ own["fc_w"].T + own["fc_b"]
 
     together = decode.stream(len(letters))
@@ -336,10 +337,21 @@ def deepcut_branch(x: Any, kernel: Any, bias: Any, last: Any, last_bias: Any) ->
     return np.pad(y.clip(0) @ last + last_bias, [(0, 0), (0, size - 1), (0, 0)])
 
 
+@contextlib.contextmanager
+def one_thread(torch: Any) -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_uzmorph_nn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Road: a state dict of PyTorch, LSTMWeights.from_torch, from_layers. 4 lines.
 
-    The original is the package's module in PyTorch.
+    The original is the package's module in PyTorch, with one thread as the session: for one word
+    two threads are slower.
     """
     torch = pytest.importorskip("torch")
     package = download("uzmorph-nn", tmp_path)
@@ -356,7 +368,7 @@ def test_uzmorph_nn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tensor = torch.from_numpy(x)
 
     def theirs(dtype: Any = torch.float32, tensor: Any = tensor) -> Any:
-        with torch.inference_mode():
+        with one_thread(torch), torch.inference_mode():
             return stock.to(dtype)(tensor).numpy()
 
     np.testing.assert_array_equal(session(x).argmax(-1), theirs().argmax(-1))
