@@ -40,7 +40,7 @@ WORDS = ["activationist", "zyzzogeton", "frobnicate", "syzygial", "lstm", "grumb
 
 
 def test_g2p_en(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    """Road: arrays of an .npz file, GRUWeights.from_torch, from_layers, a stream. 10 lines.
+    """Road: arrays of an .npz file, GRUWeights.from_torch, from_layers, a stream. 14 lines.
 
     The original is the package's `predict` in NumPy.
     """
@@ -144,7 +144,7 @@ NAMES = ["sokha", "srolanh", "angkor"]
 def test_netra_transliterate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    """Road: keras.models.load_model, from_layers and from_graph. 20 lines, 4 of them attention.
+    """Road: keras.models.load_model, from_layers and from_graph. 21 lines.
 
     The original is the package's beam search with Keras' models.
     """
@@ -205,7 +205,7 @@ def test_netra_transliterate(
 
 
 def test_textgenrnn(tmp_path: Path, rng: np.random.Generator) -> None:
-    """Road: read of the .hdf5 file, LSTMWeights.from_keras, from_graph. 12 lines, 4 of attention.
+    """Road: read of the .hdf5 file, LSTMWeights.from_keras, from_graph. 11 lines.
 
     The package does not run with Keras 3: the original is its model of layers of Keras.
     """
@@ -348,7 +348,7 @@ def one_thread(torch: Any) -> Iterator[None]:
 
 
 def test_uzmorph_nn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Road: a state dict of PyTorch, LSTMWeights.from_torch, from_layers. 4 lines.
+    """Road: a state dict of PyTorch, LSTMWeights.from_torch, from_layers. 8 lines.
 
     The original is the package's module in PyTorch, with one thread as the session: for one word
     two threads are slower.
