@@ -43,6 +43,7 @@ def batch_normalization(nodes: list[Node], outputs: Sequence[tuple[str, Value]])
         is_sole = source is not None and before in kept and uses[source.key] == 1
         if is_sole and node.layer.kind == file.AFFINE and _may_follow(before, node):  # type: ignore[arg-type]
             before.layer = _scaled_outputs(before.layer, node.layer)  # type: ignore[union-attr]
+            uses[source.key] = uses[id(node), source.index]  # type: ignore[union-attr]
             _redirect(nodes, outputs, node, before)  # type: ignore[arg-type]
             continue
         if is_sole and before.layer.kind == file.AFFINE and _may_precede(before, node):  # type: ignore[arg-type, union-attr]
