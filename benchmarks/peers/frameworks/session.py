@@ -38,7 +38,9 @@ def build(row: Row, problem: Problem | ModelProblem, threads: int) -> Prepared:
 
 
 def _chain(row: Row, problem: ModelProblem) -> list[Any]:
-    chain = [] if isinstance(problem.layers[0][0], Embed) else [layers.Input((None, row.inputs))]
+    chain: list[Any] = []
+    if not isinstance(problem.layers[0][0], Embed):
+        chain.append(layers.Input((None, row.inputs)))
     for layer, weights in problem.layers:
         chain += _layers(layer, weights)
     return chain
