@@ -1,6 +1,11 @@
-"""What tests read from benchmarks/table.md: the part of AMD with AVX-512, which pages quote."""
+"""What tests read from benchmarks/table.md: the part of AMD with AVX-512, which pages quote.
 
+Ratios to a session, which the table does not have, come from the results of its part "sessions".
+"""
+
+import json
 from statistics import geometric_mean, median
+from typing import Any
 
 from pages import ROOT
 
@@ -65,3 +70,28 @@ def mean_and_range(kind: str, peer: str) -> str:
 def faster(kind: str, peer: str) -> str:
     found = ratios(kind, peer).values()
     return f"{sum(ratio < 1 for ratio in found)} of {len(found)}"
+
+
+def session_results(threads: int) -> dict[str, Any]:
+    """The results of the part of the page with sessions."""
+    name = f"amd_avx512_sessions_{threads}_thread{'s' * (threads > 1)}.json"
+    return json.loads((ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
+
+
+def session_ratios(threads: int, group: str, peer: str) -> dict[str, float]:
+    """The medians of the peer's time divided by that of a session in the same round."""
+    found = {}
+    for row in session_results(threads)["rows"]:
+        session, other = (row["peers"].get(name, {"values": []}) for name in ("session", peer))
+        pairs = zip(session["values"], other["values"], strict=False)
+        if row["group"] == group and other["values"]:
+            found[row["name"]] = median(theirs / ours for ours, theirs in pairs)
+    return found
+
+
+def against_a_session(threads: int, group: str, peer: str) -> str:
+    """The geometric mean and the range of `session_ratios`, and how many are below 1."""
+    found = session_ratios(threads, group, peer).values()
+    below = sum(ratio < 1 for ratio in found)
+    span = f"{geometric_mean(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+    return f"{span}, {below} of {len(found)}"

@@ -7,7 +7,15 @@ import pytest
 
 from pages import ROOT
 
-from .bench_table import TABLE, column, fallen_rows, faster, ratios
+from .bench_table import (
+    TABLE,
+    against_a_session,
+    column,
+    fallen_rows,
+    faster,
+    ratios,
+    session_results,
+)
 
 PAGE = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
 SECTION = " ".join(PAGE.partition("\n## Outliers\n")[2].partition("\n## ")[0].split())
@@ -52,3 +60,20 @@ def test_outliers_are_named(kind: str, peer: str, least: float) -> None:
     large = [ratio for ratio in ratios(kind, peer).values() if ratio > least]
     assert 1 <= len(large) <= 2
     assert [ratio for ratio in large if f"{ratio:.2f}" not in SECTION] == []
+
+
+@pytest.mark.parametrize("group", ["inference", "models"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sessions(threads: int, group: str) -> None:
+    """Mean, range, and the number of rows in which the peer is faster."""
+    peers = ("onnxruntime", "openvino", "ours")
+    cells = " | ".join(against_a_session(threads, group, peer) for peer in peers)
+    assert f"| {group} | {threads} | {cells} |" in PAGE
+
+
+def test_page_says_which_run_the_sessions_are_of() -> None:
+    for threads in (1, 2):
+        machine = session_results(threads)["machine"]
+        numbers = re.search(r"\(.*\)", machine["processor"])[0]
+        for words in (numbers, machine["date"].split()[0], machine["commit"].split(";")[0]):
+            assert words in PAGE
