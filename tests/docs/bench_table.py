@@ -89,9 +89,14 @@ def session_ratios(threads: int, group: str, peer: str) -> dict[str, float]:
     return found
 
 
+def session_span(peer: str, threads: int = 2, group: str = "inference") -> str:
+    """The geometric mean and the range of `session_ratios`."""
+    found = session_ratios(threads, group, peer).values()
+    return f"{geometric_mean(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+
+
 def against_a_session(threads: int, group: str, peer: str) -> str:
-    """The geometric mean and the range of `session_ratios`, and how many are below 1."""
+    """The mean and the range of `session_ratios`, and how many are below 1."""
     found = session_ratios(threads, group, peer).values()
     below = sum(ratio < 1 for ratio in found)
-    span = f"{geometric_mean(found):.2f} ({min(found):.2f} to {max(found):.2f})"
-    return f"{span}, {below} of {len(found)}"
+    return f"{session_span(peer, threads, group)}, {below} of {len(found)}"

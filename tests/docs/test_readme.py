@@ -8,7 +8,16 @@ import pytest
 import tf_lstm_ops
 from pages import ROOT, run_examples
 
-from .bench_table import column, fallen_rows, faster, median_of, ratios, span
+from .bench_table import (
+    column,
+    fallen_rows,
+    faster,
+    median_of,
+    ratios,
+    session_ratios,
+    session_span,
+    span,
+)
 from .bench_table import mean_and_range as times
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,12 +46,19 @@ NUMBERS = [
     f"JAX in {faster('inference', 'JAX')}",
     f"adds {median_of('training', 'Keras, memory')} times as much to the peak memory",
     f"median; range {span('training', 'Keras, memory')})",
+    f"ONNX Runtime takes {session_span('onnxruntime')} times as long as a session",
+    f"OpenVINO {session_span('openvino')}.",
+    f"TensorFlow's call takes {session_span('ours')}.",
 ]
 
 
 @pytest.mark.parametrize("words", NUMBERS)
 def test_numbers_are_those_of_the_table(words: str) -> None:
     assert words in PROSE
+
+
+def test_the_number_of_rows_of_a_session() -> None:
+    assert f"In {len(session_ratios(2, 'inference', 'openvino'))} inference rows with two" in PROSE
 
 
 def test_there_are_no_other_numbers() -> None:
