@@ -6,6 +6,7 @@ from statistics import median
 import pytest
 
 from pages import ROOT
+from peers.case_sets import CASES
 
 from .bench_table import (
     TABLE,
@@ -77,3 +78,14 @@ def test_page_says_which_run_the_sessions_are_of() -> None:
         numbers = re.search(r"\(.*\)", machine["processor"])[0]
         for words in (numbers, machine["date"].split()[0], machine["commit"].split(";")[0]):
             assert words in PAGE
+
+
+def test_page_says_which_rows_of_sessions_are_missing() -> None:
+    """The sets tables and examples have these rows of inference."""
+    rows = {r.name for name in ("tables", "examples") for r in CASES[name]}
+    rows = {name for name in rows if name.startswith("inference ")}
+    one, two = (rows - {r["name"] for r in session_results(n)["rows"]} for n in (1, 2))
+    assert len(one) == 2 and all("speech recognition" in name for name in one)
+    assert len(two) == 9 and two <= {row.name for row in CASES["tables"]}
+    assert "with one thread, the two rows of speech recognition" in " ".join(PAGE.split())
+    assert "with two threads, nine rows of the set `tables`" in " ".join(PAGE.split())
