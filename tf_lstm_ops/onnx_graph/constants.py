@@ -30,7 +30,7 @@ class Constants:
         self, graph: onnx.GraphProto, outer: Constants | None = None, opset: int | None = None
     ) -> None:
         self._outer = outer
-        self._opset = (outer._opset if outer else 0) if opset is None else opset
+        self._opset: int = opset or (outer._opset if outer else 0)
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
         self._sparse = {tensor.values.name for tensor in graph.sparse_initializer}
         self._inputs = {value.name for value in graph.input}

@@ -12,8 +12,8 @@ from tf_lstm_ops.onnx_graph.attributes import label, short
 if TYPE_CHECKING:
     import onnx
 
-# LSTM, GRU and RNN have had their inputs and attributes since 7, and Add and Mul their broadcasting.
-# 25 is the newest of which the operators were read when this was written.
+# LSTM, GRU and RNN have had their inputs and attributes since 7, Add and Mul their broadcasting. 25
+# is the newest of which the operators were read when this was written.
 OPSETS = range(7, 26)
 _DEEPEST = 16  # of sub-graphs. A parser takes about 30.
 

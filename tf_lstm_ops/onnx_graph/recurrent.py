@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -177,7 +177,7 @@ def _read(node: onnx.NodeProto, given: dict[str, Any], words: str, get: Get) -> 
         layout=layout,
         linear_before_reset=op == "GRU" and bool(_option(given, "linear_before_reset", 0, int)),
         input_forget=bool(_option(given, "input_forget", 0, int)),
-        **arrays,
+        **cast(dict[str, Any], arrays),
     )
 
 
