@@ -1,0 +1,98 @@
+"""The attributes of a node, and the words that name it in messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tf_lstm_ops.onnx_graph import tensors
+
+if TYPE_CHECKING:
+    import onnx
+
+_LONGEST = 60  # of a name in a message
+
+
+def short(name: str) -> str:
+    """A name of a file for a message, which may be of any length there.
+
+    Args:
+      name: the name.
+
+    Returns:
+      The name, or its beginning.
+    """
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+
+
+def label(node: onnx.NodeProto) -> str:
+    """Names a node in a message.
+
+    Args:
+      node: the node.
+
+    Returns:
+      Words such as "node LSTM_3 (LSTM)", or "node with the output y (LSTM)" without a name.
+    """
+    op = short(node.op_type) or "no operator"
+    if node.name:
+        return f"node {short(node.name)} ({op})"
+    output = next(filter(None, node.output), None)
+    return f"node with the output {short(output)} ({op})" if output else f"node without name ({op})"
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node.
+
+    Args:
+      node: the node.
+
+    Returns:
+      By name: int, float, str; a NumPy array for a tensor, a GraphProto for a graph, a TypeProto
+      for a type; or a list of these.
+
+    Raises:
+      ValueError: an attribute is there twice, has no value, or one that is not read. The text names
+        the node.
+    """
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        where = f"attribute {short(attribute.name)}"
+        try:
+            if attribute.name in found:
+                raise ValueError(f"{where} is there twice")
+            found[attribute.name] = _value(attribute)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{label(node)}: {where} is no text: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{label(node)}: {error}") from error
+    return found
+
+
+def _value(attribute: onnx.AttributeProto) -> Any:
+    kinds = type(attribute)
+    where = f"attribute {short(attribute.name)}"
+    if attribute.ref_attr_name:
+        raise ValueError(f"{where} is that of a function, which has no value here")
+    kind = attribute.type
+    if kind == kinds.STRING:
+        return attribute.s.decode()
+    if kind == kinds.STRINGS:
+        return [text.decode() for text in attribute.strings]
+    if kind == kinds.TENSOR:
+        return tensors.to_array(attribute.t, where)
+    if kind == kinds.TENSORS:
+        return [tensors.to_array(tensor, where) for tensor in attribute.tensors]
+    single = {kinds.INT: "i", kinds.FLOAT: "f", kinds.GRAPH: "g", kinds.TYPE_PROTO: "tp"}
+    if kind in single:
+        return getattr(attribute, single[kind])
+    several = {
+        kinds.INTS: "ints",
+        kinds.FLOATS: "floats",
+        kinds.GRAPHS: "graphs",
+        kinds.TYPE_PROTOS: "type_protos",
+    }
+    if kind in several:
+        return list(getattr(attribute, several[kind]))
+    if kind in (kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
+        raise ValueError(f"{where} is a sparse tensor, which is not read")
+    raise ValueError(f"{where} has no type")

@@ -1,0 +1,282 @@
+"""Computes nodes whose operands are constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tf_lstm_ops.onnx_graph import tensors
+from tf_lstm_ops.onnx_graph.attributes import attributes, label
+from tf_lstm_ops.onnx_graph.tensors import Array
+
+if TYPE_CHECKING:
+    import onnx
+
+# Of one array: that of the largest ONNX file without external data.
+LARGEST_BYTES = 2**31
+Operands = Sequence[Array | None]
+Attributes = dict[str, Any]
+
+
+def evaluate(node: onnx.NodeProto, operands: Operands, opset: int) -> list[Array] | None:
+    """Computes a node.
+
+    Args:
+      node: the node.
+      operands: the arrays of its inputs, in their order; None for an input that is absent, or that
+        is no constant.
+      opset: the version of the default domain.
+
+    Returns:
+      The arrays of its outputs. They may share memory with the operands. None if this kind of node
+      is not computed, or an operand is no constant.
+
+    Raises:
+      ValueError: the operands or attributes are wrong, or the result is too large. The text names
+        the node.
+    """
+    function = _FUNCTIONS.get(node.op_type)
+    if function is None or node.domain not in ("", "ai.onnx"):
+        return None
+    if any(name and array is None for name, array in zip(node.input, operands, strict=False)):
+        return None
+    given = attributes(node)
+    try:
+        least = _LEAST.get(node.op_type, 1)
+        present = [array is not None for array in operands[:least]]
+        _require(sum(present) == least, f"must have {least} inputs but has {sum(present)}")
+        if node.op_type in ("Squeeze", "Unsqueeze") and opset >= 13:
+            _require("axes" not in given, "has axes as an attribute, which ended with opset 13")
+        with np.errstate(all="ignore"):
+            return [np.asarray(function(given, operands))]
+    except (ValueError, IndexError, TypeError) as error:
+        raise ValueError(f"{label(node)} cannot be computed: {error}") from error
+
+
+def folds(node: onnx.NodeProto) -> bool:
+    """Whether `evaluate` computes nodes of this kind.
+
+    Args:
+      node: the node.
+
+    Returns:
+      True if it does.
+    """
+    return node.op_type in _FUNCTIONS and node.domain in ("", "ai.onnx")
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def _require_small(shape: Sequence[int], itemsize: int) -> None:
+    size = math.prod(shape) * itemsize
+    _require(
+        size <= LARGEST_BYTES,
+        f"the result {list(shape)} of {size} bytes is larger than the limit of {LARGEST_BYTES}",
+    )
+
+
+def _at(operands: Operands, k: int) -> Array | None:
+    return operands[k] if k < len(operands) else None
+
+
+def _array(operands: Operands, k: int) -> Array:
+    array = _at(operands, k)
+    if array is None:
+        raise ValueError(f"input {k} is absent")
+    return array
+
+
+def _ints(name: str, array: Array) -> list[int]:
+    _require(array.dtype.kind in "iu" and array.ndim <= 1, f"{name} must be a list of integers")
+    _require(array.size <= 64, f"{name} has {array.size} numbers, more than an array has axes")
+    return [int(x) for x in array.ravel()]
+
+
+def _axes(given: Attributes, operands: Operands, k: int = 1) -> list[int] | None:
+    operand = _at(operands, k)
+    return (
+        list(given["axes"])
+        if operand is None and "axes" in given
+        else (None if operand is None else _ints("axes", operand))
+    )
+
+
+def _axis(axis: int, rank: int) -> int:
+    _require(-rank <= axis < rank, f"there is no axis {axis} in an array of {rank} axes")
+    return axis % rank
+
+
+def _unique_axes(axes: list[int], rank: int) -> list[int]:
+    found = [_axis(axis, rank) for axis in axes]
+    _require(len(set(found)) == len(found), f"axes {axes} has an axis twice")
+    return found
+
+
+def _constant(given: Attributes, operands: Operands) -> Array:
+    dtypes = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
+    names = [name for name in given if name.startswith("value")]
+    _require(len(names) == 1, f"must have one value but has {len(names)}")
+    (name,) = names
+    if name == "value" and isinstance(given[name], np.ndarray):
+        return given[name]
+    _require(name in dtypes, f"has {name}, which is not read")
+    return np.array(given[name], dtypes[name])
+
+
+def _identity(given: Attributes, operands: Operands) -> Array:
+    return _array(operands, 0)
+
+
+def _unsqueeze(given: Attributes, operands: Operands) -> Array:
+    x, axes = _array(operands, 0), _axes(given, operands)
+    if axes is None:
+        raise ValueError("axes are absent")
+    _require(len(axes) + x.ndim <= 32, f"there are {len(axes)} axes")
+    return np.expand_dims(x, tuple(_unique_axes(axes, x.ndim + len(axes))))
+
+
+def _squeeze(given: Attributes, operands: Operands) -> Array:
+    x, axes = _array(operands, 0), _axes(given, operands)
+    return np.squeeze(x, None if axes is None else tuple(_unique_axes(axes, x.ndim)))
+
+
+def _concat(given: Attributes, operands: Operands) -> Array:
+    arrays = [_array(operands, k) for k in range(len(operands))]
+    _require("axis" in given, "the attribute axis is absent")
+    axis = _axis(given["axis"], arrays[0].ndim)
+    _require(len({a.dtype for a in arrays}) == 1, "the inputs have different types")
+    _require_small([sum(a.size for a in arrays)], arrays[0].itemsize)
+    return np.concatenate(arrays, axis)
+
+
+def _cast(given: Attributes, operands: Operands) -> Array:
+    dtype = tensors.dtype_of(given.get("to", 0))
+    x = _array(operands, 0)
+    _require_small(x.shape, dtype.itemsize)
+    return x.astype(dtype)
+
+
+def _reshape(given: Attributes, operands: Operands) -> Array:
+    x, shape = _array(operands, 0), _ints("shape", _array(operands, 1))
+    if not given.get("allowzero", 0):
+        _require(0 not in shape[x.ndim :], f"shape {shape} copies an axis that is not there")
+        shape = [size or x.shape[k] for k, size in enumerate(shape)]
+    _require(all(size >= -1 for size in shape) and len(shape) <= 32, f"shape {shape} is none")
+    return x.reshape(shape)
+
+
+def _transpose(given: Attributes, operands: Operands) -> Array:
+    return np.transpose(_array(operands, 0), given.get("perm"))
+
+
+def _slice(given: Attributes, operands: Operands) -> Array:
+    x = _array(operands, 0)
+    found: dict[str, list[int] | None] = {}
+    for k, name in enumerate(("starts", "ends", "axes", "steps"), 1):
+        operand = _at(operands, k)
+        found[name] = given.get(name) if operand is None else _ints(name, operand)
+    starts, ends = found["starts"], found["ends"]
+    if starts is None or ends is None:
+        raise ValueError("starts or ends are absent")
+    axes = _unique_axes(found["axes"] or list(range(len(starts))), x.ndim)
+    steps = found["steps"] or [1] * len(starts)
+    parts = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        parts[axis] = _part(x.shape[axis], start, end, step)
+    return x[tuple(parts)]
+
+
+def _part(size: int, start: int, end: int, step: int) -> slice:
+    start, end = (k + size if k < 0 else k for k in (start, end))
+    if step > 0:
+        return slice(max(start, 0), max(end, 0), step)
+    _require(step != 0, "a step is 0")
+    last = min(max(end, -1), size - 1)
+    return slice(min(max(start, 0), size - 1), None if last < 0 else last, step)
+
+
+def _gather(given: Attributes, operands: Operands) -> Array:
+    x, indices = _array(operands, 0), _array(operands, 1)
+    axis = _axis(given.get("axis", 0), x.ndim)
+    _require(indices.dtype.kind in "iu", "the indices are no integers")
+    _require_small([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]], x.itemsize)
+    return np.take(x, indices, axis)
+
+
+def _shape(given: Attributes, operands: Operands) -> Array:
+    sizes = _array(operands, 0).shape
+    return np.array(sizes[given.get("start", 0) : given.get("end")], "int64")
+
+
+def _constant_of_shape(given: Attributes, operands: Operands) -> Array:
+    value = np.asarray(given.get("value", np.zeros(1, "float32")))
+    _require(value.size == 1, f"value must have 1 element but has {value.size}")
+    shape = _ints("the shape", _array(operands, 0))
+    _require(all(size >= 0 for size in shape) and len(shape) <= 32, f"the shape {shape} is none")
+    _require_small(shape, value.itemsize)
+    return np.full(shape, value.ravel()[0], value.dtype)
+
+
+def _arithmetic(function: Callable[..., Array]) -> Callable[[Attributes, Operands], Array]:
+    def of(given: Attributes, operands: Operands) -> Array:
+        a, b = _array(operands, 0), _array(operands, 1)
+        _require(a.dtype == b.dtype, f"the inputs have the types {a.dtype} and {b.dtype}")
+        _require(a.dtype.kind != "b", "the inputs are no numbers")
+        _require_small(np.broadcast_shapes(a.shape, b.shape), a.itemsize)
+        return function(a, b)
+
+    return of
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if a.dtype.kind not in "iu":
+        return a / b
+    _require(bool(b.all()), "an integer is divided by 0")
+    return a // b + ((a % b != 0) & ((a < 0) != (b < 0)))  # towards zero
+
+
+def _dequantize(given: Attributes, operands: Operands) -> Array:
+    x, scale, zero = _array(operands, 0), _array(operands, 1), _at(operands, 2)
+    _require(not given.get("block_size", 0), "block_size is not 0, which is not read")
+    _require(x.dtype.kind in "iu" and scale.dtype.kind == "f", "the types are none of this node")
+    zero = np.zeros(scale.shape, x.dtype) if zero is None else zero
+    _require(zero.dtype == x.dtype, f"the zero point is {zero.dtype}, not {x.dtype}")
+    _require(zero.shape == scale.shape, f"the zero point is {zero.shape}, not {scale.shape}")
+    _require_small(x.shape, 8)
+    if scale.ndim:
+        axis = _axis(given.get("axis", 1), x.ndim)
+        fits = scale.ndim == 1 and len(scale) in (1, x.shape[axis])
+        _require(fits, f"the scale {scale.shape} does not fit axis {axis} of {x.shape}")
+        shape = [-1 if k == axis else 1 for k in range(x.ndim)]
+        scale, zero = scale.reshape(shape), zero.reshape(shape)
+    return (x.astype("int64") - zero.astype("int64")).astype(scale.dtype) * scale
+
+
+_FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {
+    "Constant": _constant,
+    "Identity": _identity,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Concat": _concat,
+    "Cast": _cast,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "Slice": _slice,
+    "Gather": _gather,
+    "Shape": _shape,
+    "ConstantOfShape": _constant_of_shape,
+    "Add": _arithmetic(np.add),
+    "Sub": _arithmetic(np.subtract),
+    "Mul": _arithmetic(np.multiply),
+    "Div": _arithmetic(_divide),
+    "DequantizeLinear": _dequantize,
+}
+_LEAST = {"Constant": 0, "Reshape": 2, "Gather": 2, "DequantizeLinear": 2} | dict.fromkeys(
+    ("Add", "Sub", "Mul", "Div"), 2
+)
