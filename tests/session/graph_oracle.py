@@ -229,6 +229,9 @@ KINDS = {
     f.REPETITION: lambda node, a, x: np.repeat(x[:, None], node.ints[0], axis=1),
     f.UPSAMPLING: lambda node, a, x: np.repeat(x, node.ints[0], axis=1),
     f.PADDING: _padding,
+    f.SLICE: lambda node, a, x: np.moveaxis(
+        np.moveaxis(x, node.ints[0], 0)[node.ints[1] : node.ints[2]], 0, node.ints[0]
+    ),
     f.CONCATENATION: lambda node, a, *x: np.concatenate(x, axis=node.ints[0]),
     f.COMBINATION: lambda node, a, *x: COMBINATIONS[[*node.ints, 0][0]](*x),
     f.PAIRS: _pairs,

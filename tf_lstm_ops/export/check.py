@@ -25,10 +25,6 @@ ABSOLUTE = 2.0**-22
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
-class NotRun(Exception):
-    """Nothing on this machine can run a file; the message says why."""
-
-
 class Difference(NamedTuple):
     """The difference of an output from that of the model.
 

@@ -7,7 +7,7 @@ import ctypes
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -150,6 +150,53 @@ class Session:
         threads = _checked_threads(threads)
         session = cls.__new__(cls)
         session._open_graph(graph.lower(inputs, outputs), threads)
+        return session
+
+    @classmethod
+    def from_onnx(
+        cls,
+        source: Any,
+        *,
+        outputs: Sequence[str] | None = None,
+        constants: Mapping[str, Any] | None = None,
+        check: bool = True,
+        threads: int = 1,
+    ) -> Session:
+        """Makes a session of an ONNX model. It needs the package onnx, not TensorFlow.
+
+        The first axis of each input and output of the session is the batch, and the others follow
+        in the order of the model; axes of size 1 that the model adds may be missing. A model with
+        several inputs or outputs takes and returns a dictionary by their names. The reference page
+        "Inference" lists the operators.
+
+        Args:
+          source: the path of the file, or an ``onnx.ModelProto``.
+          outputs: names of outputs, or of values within the graph, where the session ends; None:
+            the outputs of the model.
+          constants: the values of inputs that stay the same, by name, such as a sampling rate. A
+            number stands for an array of it: 0 for an initial state leaves it out.
+          check: whether the session is compared with the model on random inputs. ONNX Runtime runs
+            the model where it is installed, else ``onnx.reference``.
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ImportError: the package onnx is not installed.
+          OSError: the file cannot be read.
+          ValueError: the file is damaged, or has a node that a session does not compute; the
+            message names the node and the reason. Or the session computes something else.
+          TypeError: source is neither a path nor a model.
+        """
+        threads = _checked_threads(threads)
+        from tf_lstm_ops.inference import from_onnx
+
+        model, proto = from_onnx.read(source, outputs, constants)
+        session = cls.__new__(cls)
+        session._open_graph(model, threads)
+        if check:
+            proto.compare(session)
         return session
 
     def _open_graph(self, model: file.Graph, threads: int) -> None:

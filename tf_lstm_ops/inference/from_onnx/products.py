@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tf_lstm_ops.inference.axes import (
     Product,
     Traced,
     real,
+    size_of,
     with_groups,
     with_last,
 )
@@ -101,9 +103,22 @@ def _of_time(
     return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
 
 
-def _over_time(x: Traced, axis: int, value: Any, features: Product) -> Traced:
+def _steps(steps: int | None, windows: Mapping[str, Any]) -> int | None:
+    """The number of windows over a number of steps."""
+    if steps is None:
+        return None
+    padding, stride = windows["padding"], windows["strides"]
+    if padding == "same":
+        return -(-steps // stride)
+    steps += 0 if padding == "valid" else sum(padding)
+    return (steps - (windows["size"] - 1) * windows["dilation_rate"] - 1) // stride + 1
+
+
+def _over_time(
+    x: Traced, axis: int, value: Any, features: Product, windows: Mapping[str, Any]
+) -> Traced:
     """The result of windows over time."""
-    time: Product = (Factor(),)
+    time: Product = (Factor(_steps(size_of(x.groups[1]), windows)),)
     axes = [x.axes[0], features, *x.axes[2:]]
     axes[axis] = time
     return Traced(value, (x.groups[0], time, features), tuple(axes))
@@ -111,8 +126,9 @@ def _over_time(x: Traced, axis: int, value: Any, features: Product) -> Traced:
 
 def _conv(call: Call) -> list[Operand]:
     x, weights = call.traced(), call.constant(1, "kernel")
-    axis, arguments, x = _of_time(call, x, [*weights.shape[2:]])
-    units, channels, size = weights.shape[0], weights.shape[1], arguments.pop("size")
+    axis, windows, x = _of_time(call, x, [*weights.shape[2:]])
+    units, channels, size = weights.shape[0], weights.shape[1], windows["size"]
+    arguments = {name: value for name, value in windows.items() if name != "size"}
     bias = None if call.operand(2) is None else call.constant(2, "bias")
     kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
     groups = int(call.attributes.get("group", 1))
@@ -120,7 +136,7 @@ def _conv(call: Call) -> list[Operand]:
         layer: Any = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, **arguments)
     else:
         layer = layers.Conv1D(kernel, bias, groups=groups, **arguments)
-    return [_over_time(x, axis, layer(x.value), (Factor(units),))]
+    return [_over_time(x, axis, layer(x.value), (Factor(units),), windows)]
 
 
 def _pool(kind: str, call: Call) -> list[Operand]:
@@ -134,7 +150,7 @@ def _pool(kind: str, call: Call) -> list[Operand]:
     if not isinstance(padding, str) or (padding == "same" and call.attributes.get("count_include_pad")):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
-    return [_over_time(x, axis, layer(x.value), x.groups[2])]
+    return [_over_time(x, axis, layer(x.value), x.groups[2], arguments | {"padding": padding})]
 
 
 def _global_pool(kind: str, call: Call) -> list[Operand]:

@@ -146,7 +146,8 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     if group == 1 and len(x.groups) == 3 and is_one and (is_last or start == 0):
         step = layers.LastStep() if is_last else layers.FirstStep()
         return Traced(step(x.value), (x.groups[0], x.groups[2]), axes, x.is_float)
-    value = layers.Slice(group, start * behind, None if stop is None else stop * behind)(x.value)
+    place = -1 if group == len(x.groups) - 1 else group
+    value = layers.Slice(place, start * behind, None if stop is None else stop * behind)(x.value)
     rest = x.groups[group][len(product) :] if behind > 1 else ()
     groups = (*x.groups[:group], (*new, *rest), *x.groups[group + 1 :])
     return Traced(value, groups, axes, x.is_float)

@@ -51,6 +51,7 @@ from tf_lstm_ops.inference.layers.shapes import (
     ReflectPadding1D,
     RepeatVector,
     Reshape,
+    Slice,
     UpSampling1D,
     ZeroPadding1D,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "Reshape",
     "SeparableConv1D",
     "SimpleRNN",
+    "Slice",
     "Softmax",
     "Subtract",
     "TimeDistributed",

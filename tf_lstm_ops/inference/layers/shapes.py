@@ -136,6 +136,32 @@ class ReflectPadding1D(Record):
         super().__init__(file.Layer(name or "ReflectPadding1D", file.PADDING, ints=ints))
 
 
+class Slice(Record):
+    """Elements of an axis from start to stop, as x[:, start:stop] in NumPy.
+
+    Args:
+      axis: -1 for the last one, or from 1 on, where 1 is that behind the batch.
+      start: the first element; a negative number counts from the end.
+      stop: the element behind the last one; None: the end.
+      name: for messages.
+
+    Raises:
+      ValueError: axis is another one, or a number is too large.
+      TypeError: a number is no integer.
+    """
+
+    def __init__(
+        self, axis: int = -1, start: int = 0, stop: int | None = None, name: str | None = None
+    ) -> None:
+        if axis != -1 and not 1 <= axis <= 5:
+            raise ValueError(f"axis must be -1, or from 1 to 5. Received: axis={axis}")
+        end = file.MAX_SIZE if stop is None else stop
+        ints = (axis, *(checks.size(*each, -file.MAX_SIZE) for each in (("start", start), ("stop", end))))
+        if max(ints) > file.MAX_SIZE:
+            raise ValueError(f"start and stop must be at most {file.MAX_SIZE}. Received: {ints[1:]}")
+        super().__init__(file.Layer(name or "Slice", file.SLICE, ints=ints))
+
+
 class Cropping1D(Record):
     """A sequence without its first and last steps.
 
