@@ -15,6 +15,7 @@ import tensorflow as tf
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.export.signature import own_batch_sizes
 from tf_lstm_ops.export.states import batch_size, states_of
+from tf_lstm_ops.onnx_graph.run import NotRun
 
 BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the check
 # Allowed in addition to a multiple of the largest element. The sigmoid of ONNX Runtime has an

@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Permute, Reshape
+from tf_lstm_ops.inference.layers import Concatenate, Permute, Reshape
 
 
 @dataclasses.dataclass(eq=False)
@@ -35,7 +37,7 @@ class AxesError(ValueError):
     """A session cannot arrange axes so. The text says why."""
 
 
-class NotBatch(AxesError):  # noqa: N818
+class NotBatch(AxesError):
     """An operator uses another axis as the batch.
 
     Args:
@@ -390,3 +392,25 @@ def aligned(arrays: Sequence[Traced]) -> list[Traced]:
         return [with_groups(array, model.groups) for array in padded]
     places = positions(model)
     return [array if array is model else like(array, places) for array in padded]
+
+
+def joined(values: Sequence[Value]) -> Value:
+    """Values behind each other along their last axis.
+
+    Args:
+      values: two or more.
+
+    Returns:
+      What they are all parts of, where they are; else a `Concatenate` of them.
+    """
+    parts: list[Any] = [value.node for value in values]
+    if all(isinstance(part, graph.Node) and part.layer.kind == file.SLICE for part in parts):
+        bounds = [part.layer.ints for part in parts]
+        sources = [part.operands[0] for part in parts]
+        ends = [0, *(stop for _, _, stop in bounds)]
+        is_whole = ends[-1] == file.MAX_SIZE and all(
+            axis == -1 and start == end for (axis, start, _), end in zip(bounds, ends, strict=False)
+        )
+        if is_whole and len({source.key for source in sources}) == 1:
+            return sources[0]
+    return Concatenate()(*values)

@@ -159,6 +159,7 @@ class Session:
         *,
         outputs: Sequence[str] | None = None,
         constants: Mapping[str, Any] | None = None,
+        shapes: Mapping[str, Sequence[int | None]] | None = None,
         check: bool = True,
         threads: int = 1,
     ) -> Session:
@@ -175,6 +176,8 @@ class Session:
             the outputs of the model.
           constants: the values of inputs that stay the same, by name, such as a sampling rate. A
             number stands for an array of it: 0 for an initial state leaves it out.
+          shapes: the sizes of axes that the model leaves open, by the names of inputs, such as
+            {"audio": [None, 512]}; None: any.
           check: whether the session is compared with the model on random inputs. ONNX Runtime runs
             the model where it is installed, else ``onnx.reference``.
           threads: see `Session`.
@@ -192,7 +195,7 @@ class Session:
         threads = _checked_threads(threads)
         from tf_lstm_ops.inference import from_onnx
 
-        model, proto = from_onnx.read(source, outputs, constants)
+        model, proto = from_onnx.read(source, outputs, constants, shapes)
         session = cls.__new__(cls)
         session._open_graph(model, threads)
         if check:

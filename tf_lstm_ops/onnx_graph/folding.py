@@ -234,6 +234,12 @@ def _arithmetic(function: Callable[..., Array]) -> Callable[[Attributes, Operand
     return of
 
 
+def _not(given: Attributes, operands: Operands) -> Array:
+    x = _array(operands, 0)
+    _require(x.dtype.kind == "b", "the input is not boolean")
+    return ~x
+
+
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "iu":
         return a / b
@@ -271,6 +277,10 @@ _FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {
     "Gather": _gather,
     "Shape": _shape,
     "ConstantOfShape": _constant_of_shape,
+    "Equal": _arithmetic(np.equal),
+    "Greater": _arithmetic(np.greater),
+    "Less": _arithmetic(np.less),
+    "Not": _not,
     "Add": _arithmetic(np.add),
     "Sub": _arithmetic(np.subtract),
     "Mul": _arithmetic(np.multiply),

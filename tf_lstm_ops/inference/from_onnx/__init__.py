@@ -10,14 +10,17 @@ from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_onnx.trace import Followed, follow
+from tf_lstm_ops.inference.source_check import words_of
 from tf_lstm_ops.onnx_graph.load import load, opset
 
 __all__ = ["read"]
 
 
-
 def read(
-    source: Any, outputs: Sequence[str] | None, constants: Mapping[str, Any] | None
+    source: Any,
+    outputs: Sequence[str] | None,
+    constants: Mapping[str, Any] | None,
+    shapes: Mapping[str, Sequence[int | None]] | None,
 ) -> tuple[file.Graph, Source]:
     """Reads the graph of a model.
 
@@ -25,6 +28,7 @@ def read(
       source: as of `Session.from_onnx`.
       outputs: likewise.
       constants: likewise.
+      shapes: likewise.
 
     Returns:
       The graph, and the model for a comparison.
@@ -34,14 +38,14 @@ def read(
       OSError, TypeError, ValueError: as of `Session.from_onnx`.
     """
     model = load(source)
-    given = inputs.inputs_of(model)
+    given = inputs.with_shapes(inputs.inputs_of(model), shapes)
     names = inputs.chosen(model, outputs)
     fixed = inputs.fixed(given, constants)
     followed = follow(model, opset(model), given, fixed, names)
     free = [each for each in given if each.name in followed.inputs]
     lowered = graph.lower(_structured(followed.inputs), _structured(followed.outputs))
     lowered = _with_steps(lowered, free, followed)
-    return lowered, Source(model, given, free, names, fixed, followed.axes)
+    return lowered, Source(model, given, free, names, fixed, followed.axes, words_of(lowered))
 
 
 def _structured(values: Mapping[str, graph.Value]) -> Any:

@@ -75,6 +75,55 @@ def _given(value: Any) -> Given:
     return Given(value.name, kinds[tensor.elem_type], tuple(sizes))
 
 
+def with_shapes(
+    given: Sequence[Given], shapes: Mapping[str, Sequence[int | None]] | None
+) -> list[Given]:
+    """Inputs with sizes that the caller gives.
+
+    Args:
+      given: the inputs.
+      shapes: sizes of axes by the names of inputs; None: none.
+
+    Returns:
+      The inputs.
+
+    Raises:
+      ValueError: there is no such input, or it has other sizes.
+      TypeError: shapes is no dictionary.
+    """
+    _require_known("shapes", shapes, given)
+    found = []
+    for each in given:
+        sizes = tuple((shapes or {}).get(each.name, each.sizes))
+        fits = len(sizes) == len(each.sizes) and all(
+            own is None or own == size for own, size in zip(each.sizes, sizes, strict=True)
+        )
+        positive = all(size is None or (isinstance(size, int) and size > 0) for size in sizes)
+        if not fits or not positive:
+            raise ValueError(
+                f"shapes[{each.name!r}] must be {_text(each.sizes)}, with a size or None for any. "
+                f"Received: {_text(sizes)}"
+            )
+        found.append(dataclasses.replace(each, sizes=sizes))
+    return found
+
+
+def _require_known(argument: str, given: Any, inputs: Sequence[Given]) -> None:
+    """Checks the keys of a dictionary by the names of inputs."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{argument} must be a dictionary. Received: {type(given).__name__}")
+    names = [each.name for each in inputs]
+    for name in given:
+        if name not in names:
+            raise ValueError(f"{argument} has {name!r}, which is no input. The inputs are {names}")
+
+
+def _text(sizes: Sequence[Any]) -> str:
+    return f"[{', '.join('any' if size is None else str(size) for size in sizes)}]"
+
+
 def chosen(model: Any, outputs: Sequence[str] | None) -> list[str]:
     """The names of the outputs.
 
@@ -119,17 +168,10 @@ def fixed(given: Sequence[Given], constants: Mapping[str, Any] | None) -> dict[s
       ValueError: there is no such input, or the shape of a value differs.
       TypeError: constants is no dictionary.
     """
-    if constants is None:
-        return {}
-    if not isinstance(constants, Mapping):
-        raise TypeError(f"constants must be a dictionary. Received: {type(constants).__name__}")
+    _require_known("constants", constants, given)
     by_name = {each.name: each for each in given}
     found = {}
-    for name, value in constants.items():
-        if name not in by_name:
-            raise ValueError(
-                f"constants has {name!r}, which is no input. The inputs are {[*by_name]}"
-            )
+    for name, value in (constants or {}).items():
         array = np.asarray(value, by_name[name].dtype)
         sizes = by_name[name].sizes
         fits = array.ndim == len(sizes) and all(
@@ -137,9 +179,8 @@ def fixed(given: Sequence[Given], constants: Mapping[str, Any] | None) -> dict[s
         )
         # A number stands for an array of it, whose sizes a call decides.
         if array.ndim and not fits:
-            text = ", ".join("any" if size is None else str(size) for size in sizes)
             raise ValueError(
-                f"constants[{name!r}] must have the shape [{text}]. Received: {array.shape}"
+                f"constants[{name!r}] must have the shape {_text(sizes)}. Received: {array.shape}"
             )
         found[name] = array
     return found

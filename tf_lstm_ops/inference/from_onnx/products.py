@@ -71,9 +71,7 @@ def _window_attributes(call: Call, axes: int) -> dict[str, list[int]]:
     return found
 
 
-def _of_time(
-    call: Call, x: Traced, kernel: list[int]
-) -> tuple[int, dict[str, Any], Traced]:
+def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, Any], Traced]:
     """The axis of time, the arguments of windows along it, and x as batch, time, channels.
 
     Axes of size 1 with a window of one element, as of a Conv1D that is written as a Conv2D, do
@@ -147,7 +145,9 @@ def _pool(kind: str, call: Call) -> list[Operand]:
         padding = "valid"
     if call.attributes.get("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
-    if not isinstance(padding, str) or (padding == "same" and call.attributes.get("count_include_pad")):
+    if not isinstance(padding, str) or (
+        padding == "same" and call.attributes.get("count_include_pad")
+    ):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
     return [_over_time(x, axis, layer(x.value), x.groups[2], arguments | {"padding": padding})]
@@ -163,12 +163,14 @@ def _global_pool(kind: str, call: Call) -> list[Operand]:
 def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced:
     """Pooling over all elements of axes, of which one is not of size 1."""
     chosen = [k for k in places if real(x.axes[k])]
-    if len(chosen) != 1:
-        refuse("it pools several axes, or none")
+    axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
+    if not chosen:
+        return x.with_axes(axes)
+    if len(chosen) > 1:
+        refuse("it pools several axes")
     rest = [factor for k, p in enumerate(x.axes) if k not in (0, chosen[0]) for factor in p]
     x = with_groups(x, (x.axes[0], x.axes[chosen[0]], tuple(rest)))
     value = getattr(layers, kind)()(x.value)
-    axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
     return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
 
 

@@ -15,6 +15,7 @@ from tf_lstm_ops.inference.axes import (
     Product,
     Target,
     Traced,
+    joined,
     like,
     of_rank,
     position,
@@ -75,11 +76,11 @@ def _reshape(call: Call) -> list[Operand]:
 def _flatten(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank + 1, 1)
-    joined: list[Target] = [
+    both: list[Target] = [
         tuple(factor for product in part for factor in product)
         for part in (x.axes[:axis], x.axes[axis:])
     ]
-    return [reshaped(x, joined)]
+    return [reshaped(x, both)]
 
 
 def _expand(call: Call) -> list[Operand]:
@@ -147,7 +148,8 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
         step = layers.LastStep() if is_last else layers.FirstStep()
         return Traced(step(x.value), (x.groups[0], x.groups[2]), axes, x.is_float)
     place = -1 if group == len(x.groups) - 1 else group
-    value = layers.Slice(place, start * behind, None if stop is None else stop * behind)(x.value)
+    end = None if stop is None or stop == size else stop * behind
+    value = layers.Slice(place, start * behind, end)(x.value)
     rest = x.groups[group][len(product) :] if behind > 1 else ()
     groups = (*x.groups[:group], (*new, *rest), *x.groups[group + 1 :])
     return Traced(value, groups, axes, x.is_float)
@@ -285,12 +287,13 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
         raise AxesError("it joins arrays along a part of an axis")
     moved = [like(array, places) for array in arrays]
     lengths = [size_of(array.axes[axis]) for array in moved]
-    joined = (Factor(None if None in lengths else sum(lengths)),)  # type: ignore[arg-type]
+    whole = (Factor(None if None in lengths else sum(lengths)),)  # type: ignore[arg-type]
     is_last = group == len(places) - 1
-    value = layers.Concatenate(-1 if is_last else group)([array.value for array in moved])
+    values = [array.value for array in moved]
+    value = joined(values) if is_last else layers.Concatenate(group)(values)
     behind = moved[0].groups[group][len(moved[0].axes[axis]) :]
-    groups = (*moved[0].groups[:group], (*joined, *behind), *moved[0].groups[group + 1 :])
-    return Traced(value, groups, (*first.axes[:axis], joined, *first.axes[axis + 1 :]))
+    groups = (*moved[0].groups[:group], (*whole, *behind), *moved[0].groups[group + 1 :])
+    return Traced(value, groups, (*first.axes[:axis], whole, *first.axes[axis + 1 :]))
 
 
 def _pad(call: Call) -> list[Operand]:
@@ -342,4 +345,5 @@ FUNCTIONS: dict[str, Function] = {
     "Concat": _concat,
     "Pad": _pad,
     "Shape": sizes.shape,
+    "Size": sizes.size,
 }

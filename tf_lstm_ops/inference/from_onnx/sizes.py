@@ -91,12 +91,31 @@ def _product(call: Call) -> list[Operand]:
     return [Sizes(((*a, *b),), first.is_scalar and second.is_scalar)]
 
 
-def _range_or_filled(call: Call) -> list[Operand]:
+def size(call: Call) -> list[Operand]:
+    """The number of elements of an array."""
+    sizes = call.operand(0)
+    if isinstance(sizes, Sizes):
+        return [np.array(len(sizes.sizes))]
+    whole = tuple(factor for product in call.traced().axes for factor in product)
+    known = size_of(whole)
+    return [_known([whole if known is None else known], is_scalar=True)]
+
+
+def _comparison(call: Call) -> list[Operand]:
+    other = [each for each in call.operands if isinstance(each, np.ndarray)]
+    if call.node.op_type == "Equal" and other and not other[0].any():
+        return [np.array(False)]  # a program asks whether there are any elements
+    refuse(
+        "it compares a size that a call decides. Pass shapes={name: sizes} with sizes of the inputs"
+    )
+
+
+def _filled(call: Call) -> list[Operand]:
     value = call.attributes.get("value")
     return [Filled(0.0 if value is None else float(np.ravel(value)[0]))]
 
 
-# Operators whose first operand is a `Sizes`, or any of Concat and Mul.
+# Operators with a `Sizes` among their operands.
 FUNCTIONS: dict[str, Function] = {
     "Gather": _gather,
     "Slice": _slice,
@@ -107,5 +126,7 @@ FUNCTIONS: dict[str, Function] = {
     "Cast": _same,
     "Identity": _same,
     "Mul": _product,
-    "ConstantOfShape": _range_or_filled,
+    "Size": size,
+    **dict.fromkeys(("Equal", "Greater", "Less"), _comparison),
+    "ConstantOfShape": _filled,
 }

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tf_lstm_ops.inference import source_check
 from tf_lstm_ops.inference.axes import Traced, real
 from tf_lstm_ops.inference.from_onnx.inputs import Given
 from tf_lstm_ops.inference.from_onnx.values import Array
-from tf_lstm_ops.onnx_graph.run import runner
+from tf_lstm_ops.inference.source_check import ROWS, STEPS
+from tf_lstm_ops.onnx_graph.run import NotRun, runner
 
-_ROWS, _STEPS = 3, 7  # of random inputs, where the file has none
+if TYPE_CHECKING:
+    from tf_lstm_ops.inference.session import Session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Source:
       outputs: the names of its outputs.
       constants: the values of further inputs.
       axes: of each input and output its axes.
+      words: as of `source_check.compare`.
     """
 
     model: Any
@@ -35,6 +40,7 @@ class Source:
     outputs: Sequence[str]
     constants: Mapping[str, Array]
     axes: Mapping[str, Traced]
+    words: Sequence[int | None]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the model.
@@ -63,8 +69,13 @@ class Source:
         feeds = free | self._constants(arrays[0].shape[0])
         order = [value.name for value in model.graph.input]
         tensors = {tensor.name for tensor in model.graph.initializer}
-        run = runner(model.SerializeToString(), model)
-        results = run([feeds[name] for name in order if name not in tensors])
+        try:
+            run = runner(model.SerializeToString(), model)
+            results = run([feeds[name] for name in order if name not in tensors])
+        except NotRun:
+            raise
+        except Exception as error:  # ONNX Runtime has exceptions of its own
+            raise RuntimeError(str(error)) from error
         return [
             self._of_session(name, np.asarray(result))
             for name, result in zip(self.outputs, results, strict=True)
@@ -85,8 +96,8 @@ class Source:
         found = []
         for each in self.given:
             traced = self.axes[each.name]
-            groups = [real_size for real_size in traced.groups if real_size in traced.axes]
-            unknown = iter((_ROWS, _STEPS, _STEPS))
+            groups = [group for group in traced.groups if group in traced.axes]
+            unknown = iter((ROWS, STEPS, STEPS))
             found.append([s if (s := g[0].size) is not None else next(unknown) for g in groups])
         return found
 
@@ -107,16 +118,20 @@ class Source:
         rest = [k for k in range(traced.rank) if k not in first]
         return np.transpose(array, [*first, *rest])
 
-    def compare(self, session: Any) -> float:
-        """TODO: source_check."""
-        rng = np.random.default_rng(0)
-        xs = []
-        for spec, sizes, given in zip(session.inputs, self.sizes(), self.given):
-            xs.append(rng.standard_normal(sizes).astype("f4") if given.is_float else rng.integers(0, 4, sizes))
-        args = xs[0] if len(xs) == 1 else {g.name: x for g, x in zip(self.given, xs)}
-        want = self.run(xs)
-        got = session(args)
-        got = list(got.values()) if isinstance(got, dict) else [got]
-        error = max(float(np.abs(a - b.reshape(a.shape)).max()) for a, b in zip(got, want))
-        print("error", error, [a.shape for a in got], [b.shape for b in want])
-        return error
+    def compare(self, session: Session) -> None:
+        """Compares a session with the model.
+
+        If nothing here can run the model, a warning says that it was not compared.
+
+        Args:
+          session: the session.
+
+        Raises:
+          ValueError: the model cannot run, or the session computes something else.
+        """
+        try:
+            source_check.compare(
+                session, self.run, "the ONNX model", sizes=self.sizes(), words=self.words
+            )
+        except NotRun as error:
+            warnings.warn(f"the session was not compared with the model: {error}", stacklevel=3)

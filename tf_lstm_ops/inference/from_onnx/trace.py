@@ -17,13 +17,21 @@ from tf_lstm_ops.inference.from_onnx.values import Array, Call, Filled, Operand,
 from tf_lstm_ops.onnx_graph.attributes import attributes, label
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate
 
-_FUNCTIONS = (
-    elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
-)
+_FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
 _DOMAINS = ("", "ai.onnx")
 # Operators that move indices, or read them.
 _OF_INTEGERS = (
-    *("Gather", "Cast", "Identity", "Shape", "Transpose", "Squeeze", "Unsqueeze", "Reshape"),
+    *(
+        "Gather",
+        "Cast",
+        "Identity",
+        "Shape",
+        "Size",
+        "Transpose",
+        "Squeeze",
+        "Unsqueeze",
+        "Reshape",
+    ),
     *("Flatten", "Expand", "Concat"),
 )
 _MOST_TRIALS = 64  # of choices of the batch axes: 6 inputs with two each
@@ -45,7 +53,10 @@ class Followed:
 
 
 def follow(
-    model: Any, opset: int, given: Sequence[Given], constants: Mapping[str, Array],
+    model: Any,
+    opset: int,
+    given: Sequence[Given],
+    constants: Mapping[str, Array],
     outputs: Sequence[str],
 ) -> Followed:
     """Follows a graph.
@@ -93,7 +104,7 @@ def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
     return itertools.islice(iter(ordered), _MOST_TRIALS)
 
 
-class _Stopped(ValueError):  # noqa: N818
+class _Stopped(ValueError):
     """A node that a session does not compute.
 
     Args:
@@ -131,8 +142,7 @@ class _Tracer:
         sizes = [x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes]
         batch = Factor(sizes[0] if sizes else None)
         arrays = {
-            each.name: axes_of(each, axis, batch)
-            for each, axis in zip(given, choice, strict=True)
+            each.name: axes_of(each, axis, batch) for each, axis in zip(given, choice, strict=True)
         }
         self._values = {**arrays, **constants}
         self._follow(proto.node, outputs)
@@ -179,10 +189,10 @@ class _Tracer:
             if folded is not None:
                 return folded
         function = _FUNCTIONS.get(node.op_type) if node.domain in _DOMAINS else None
-        if any(isinstance(each, Sizes) for each in operands) and node.op_type in sizes.FUNCTIONS:
-            # The target of Reshape is not what it moves.
-            if node.op_type != "Reshape" or isinstance(operands[0], Sizes):
-                function = sizes.FUNCTIONS[node.op_type]
+        # The target of Reshape is not what it moves.
+        moved = operands[:1] if node.op_type == "Reshape" else operands
+        if any(isinstance(each, Sizes) for each in moved):
+            function = sizes.FUNCTIONS.get(node.op_type)
         if function is None:
             domain = f" of the domain {node.domain}" if node.domain not in _DOMAINS else ""
             raise Unsupported(
@@ -219,12 +229,12 @@ class _Tracer:
             raise _Stopped(f"the output {name} does not depend on an input", self._count)
         if not array.is_float:
             raise _Stopped(f"the output {name} has integers", self._count)
-        rest = [p for p in array.axes if real(p) and real(p) != real(array.groups[0])]
-        kept = [group for group in array.groups[1:] if real(group)]
-        if [*map(real, rest)] == [*map(real, kept)]:
-            return array, array.value
+        batch, *groups = array.groups
+        rest = [p for p in array.axes if real(p) and real(p) != real(batch)]
+        # The axis of features stays, also where the model drops it since its size is 1.
+        features = [] if real(groups[-1]) else [groups[-1]]
         try:
-            return array, arranged(array, [array.groups[0], *rest])
+            return array, arranged(array, [batch, *rest, *features])
         except AxesError as error:
             raise _Stopped(f"the output {name} cannot be had: {error}", self._count) from error
 

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops.inference.axes import Product, Traced, position
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.axes import Product, Traced, aligned, position
 
 Array = npt.NDArray[Any]
 
@@ -38,11 +39,22 @@ class Filled:
     value: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Squares:
+    """The sum of the squares of arrays, of which the square root is a magnitude.
+
+    Attributes:
+      arrays: the arrays, one or two.
+    """
+
+    arrays: tuple[Traced, ...]
+
+
 # None: an operand that is left out.
-Operand = Traced | Array | Sizes | Filled | None
+Operand = Traced | Array | Sizes | Filled | Squares | None
 
 
-class Unsupported(ValueError):  # noqa: N818
+class Unsupported(ValueError):
     """A session does not compute a node. The text is the reason."""
 
 
@@ -73,6 +85,8 @@ class Call:
     def traced(self, index: int = 0) -> Traced:
         """An operand that the model computes from its inputs; others are an error."""
         found = self.operand(index)
+        if isinstance(found, Squares):
+            return _sum_of(found)
         if not isinstance(found, Traced):
             refuse(f"its operand {index} is {_kind(found)}, not an array of the model's inputs")
         return found
@@ -111,6 +125,13 @@ def refuse(reason: str) -> NoReturn:
       Unsupported: always.
     """
     raise Unsupported(reason)
+
+
+def _sum_of(squares: Squares) -> Traced:
+    """The sum as an array."""
+    model = squares.arrays[0]
+    products = [layers.Multiply()(array.value, array.value) for array in aligned(squares.arrays)]
+    return model.with_value(products[0] if len(products) == 1 else layers.Add()(*products))
 
 
 def _kind(operand: Operand) -> str:

@@ -156,9 +156,14 @@ class Slice(Record):
         if axis != -1 and not 1 <= axis <= 5:
             raise ValueError(f"axis must be -1, or from 1 to 5. Received: axis={axis}")
         end = file.MAX_SIZE if stop is None else stop
-        ints = (axis, *(checks.size(*each, -file.MAX_SIZE) for each in (("start", start), ("stop", end))))
+        ints = (
+            axis,
+            *(checks.size(*each, -file.MAX_SIZE) for each in (("start", start), ("stop", end))),
+        )
         if max(ints) > file.MAX_SIZE:
-            raise ValueError(f"start and stop must be at most {file.MAX_SIZE}. Received: {ints[1:]}")
+            raise ValueError(
+                f"start and stop must be at most {file.MAX_SIZE}. Received: {ints[1:]}"
+            )
         super().__init__(file.Layer(name or "Slice", file.SLICE, ints=ints))
 
 
