@@ -6,14 +6,21 @@ import contextlib
 import ctypes
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arguments, arrays, file, graph, native
+from tf_lstm_ops.inference import (
+    arguments,
+    arrays,
+    file,
+    from_rtneural,
+    graph,
+    messages,
+    native,
+)
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Chain, Identity
@@ -152,6 +159,27 @@ class Session:
         session._open_graph(graph.lower(inputs, outputs), threads)
         return session
 
+    @classmethod
+    def from_rtneural(cls, path: _files.Path, threads: int = 1) -> Session:
+        """Makes a session of a JSON file of RTNeural, AIDA-X or GuitarML, without TensorFlow.
+
+        The reference page "Sessions and streams" lists the layers and options.
+
+        Args:
+          path: the file, a regular one: a string, bytes or a path.
+          threads: see `Session`.
+
+        Returns:
+          The session, whose input is [B, T, I].
+
+        Raises:
+          OSError: the file cannot be read, or is not a regular one.
+          ValueError: the file is no such JSON, a layer or option is unknown, or an array has the
+            wrong shape; or threads is out of range. The message names the layer.
+          TypeError: path has another type.
+        """
+        return cls.from_graph(*from_rtneural.graph_of(path), threads)
+
     def _open_graph(self, model: file.Graph, threads: int) -> None:
         self._names = [node.layer.name for node in model.nodes]
         content = file.write(model)
@@ -220,7 +248,7 @@ class Session:
         try:
             session._open(threads, "session_open", os.fsencode(name))
         except ValueError as error:
-            raise ValueError(f"{os.fsdecode(name)}{_explained(error, name)}") from None
+            raise ValueError(f"{os.fsdecode(name)}{messages.explained(error, name)}") from None
         return session
 
     def save(self, path: _files.Path) -> None:
@@ -331,7 +359,7 @@ class Session:
         try:
             yield
         except ValueError as error:
-            raise ValueError(_with_name(str(error), self._names)) from None
+            raise ValueError(messages.with_name(str(error), self._names)) from None
 
     def stream(self, batch: int = 1) -> Stream:
         """Opens a stream, which computes the model step by step and keeps the states.
@@ -368,23 +396,3 @@ def _checked_threads(threads: Any) -> int:
             f"threads must be from 1 to {native.MAX_THREADS}. Received: threads={threads}"
         )
     return threads
-
-
-def _explained(error: ValueError, path: Any) -> str:
-    """An error of the library after the name of the file."""
-    if "magic" not in str(error):
-        return f": {error}"
-    return (
-        f" is not a file of Session.save ({error}). For a Keras model: "
-        f"Session(keras.models.load_model({os.fspath(path)!r}))"
-    )
-
-
-def _with_name(text: str, names: Sequence[str]) -> str:
-    """A text of the library, with the name of the layer whose number it has."""
-    found = re.search(r"layer (\d+)( of the file, counted from 0)?", text)
-    if not found or int(found[1]) >= len(names):
-        return text
-    name = names[int(found[1])]
-    label = name if found[2] else f"{found[0]}, {name},"
-    return f"{text[: found.start()]}{label}{text[found.end() :]}"
