@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from tf_lstm_ops.inference.from_onnx.inputs import Given
 from tf_lstm_ops.inference.from_onnx.values import Array
 from tf_lstm_ops.inference.source_check import ROWS, STEPS
 from tf_lstm_ops.onnx_graph.run import NotRun, runner
-
-if TYPE_CHECKING:
-    from tf_lstm_ops.inference.session import Session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +115,7 @@ class Source:
         rest = [k for k in range(traced.rank) if k not in first]
         return np.transpose(array, [*first, *rest])
 
-    def compare(self, session: Session) -> None:
+    def compare(self, session: Any) -> None:
         """Compares a session with the model.
 
         If nothing here can run the model, a warning says that it was not compared.

@@ -192,7 +192,7 @@ class _Tracer:
         # The target of Reshape is not what it moves.
         moved = operands[:1] if node.op_type == "Reshape" else operands
         if any(isinstance(each, Sizes) for each in moved):
-            function = sizes.FUNCTIONS.get(node.op_type)
+            function = sizes.FUNCTIONS.get(node.op_type, function)
         if function is None:
             domain = f" of the domain {node.domain}" if node.domain not in _DOMAINS else ""
             raise Unsupported(
