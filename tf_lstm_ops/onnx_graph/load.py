@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def opset(model: onnx.ModelProto) -> int:
 
 
 def _errors_of_parsing() -> tuple[type[Exception], ...]:
-    message = _optional.require("google.protobuf.message", "an ONNX file", "onnx")
+    message = importlib.import_module("google.protobuf.message")  # onnx needs protobuf
     return message.DecodeError, ValueError, RuntimeError
 
 
