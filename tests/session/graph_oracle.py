@@ -143,8 +143,10 @@ def _pooling(node: f.Node, a: dict[str, Array], x: Array) -> Array:
 
 
 def _global_pooling(node: f.Node, a: dict[str, Array], x: Array, mask: Any = None) -> Array:
-    is_average, keeps_axis = [*node.ints, 0, 0][:2]
-    if is_average:
+    mode, keeps_axis = [*node.ints, 0, 0][:2]
+    if mode in (2, 3):
+        y = x[:, -1 if mode == 2 else 0]
+    elif mode == 1:
         valid = np.ones(x.shape[:2]) if mask is None else mask
         y = (x * valid[..., None]).sum(axis=1) / valid.sum(axis=1)[:, None]
     else:

@@ -92,6 +92,7 @@ def function_layer(function: str, width: int = 0) -> f.Layer:
 
 
 FLOATS = f.Input([-1, C])
+ONE_STEP = ([2, 0], [2, 1], [3, 0], [3, 1])  # of a global pooling: the last and the first
 NUMBERS = {
     "relu with numbers": [0.1, 1.5, 0.25],
     "elu with a number": [0.7],
@@ -154,7 +155,7 @@ def _pooling(rng: np.random.Generator) -> f.Graph:
         for is_same in (0, 1)
         for mode in (0, 1)
     ]
-    outputs += [b.plain(f.GLOBAL_POOLING, 0, ints=ints) for ints in ([0, 1], [1, 0])]
+    outputs += [b.plain(f.GLOBAL_POOLING, 0, ints=ints) for ints in ([0, 1], [1, 0], *ONE_STEP)]
     outputs += [b.plain(f.GLOBAL_POOLING, 0, b.mask(), ints=[1, 1])]
     return b.graph(*outputs, output_structure=1)
 
@@ -227,6 +228,15 @@ def _states_of_a_stream(rng: np.random.Generator) -> f.Graph:
     return b.graph(y, h, c, last, output_structure=1)
 
 
+def _last_step_of_a_stream(rng: np.random.Generator) -> f.Graph:
+    """With layers behind it, which compute once for each call."""
+    b = Builder(rng, FLOATS)
+    y = b.one(layers.recurrent(rng, f.GRU, C, 5), 0)
+    last, kept = (b.plain(f.GLOBAL_POOLING, y, ints=ints) for ints in ONE_STEP[:2])
+    z = b.one(layers.recurrent(rng, f.LSTM, 5, 4, flags=0), b.plain(f.UPSAMPLING, kept, ints=[3]))
+    return b.graph(y, last, kept, b.dense(last, 5, 3, "softmax"), z, output_structure=1)
+
+
 def _time_distributed(rng: np.random.Generator) -> f.Graph:
     """A CNN of each step before an LSTM, as in Silero VAD."""
     b = Builder(rng, f.Input([-1, 16]))
@@ -250,6 +260,7 @@ def _layers_of_steps(rng: np.random.Generator) -> f.Graph:
     x = b.plain(f.COMBINATION, x, b.plain(f.PADDING, x, ints=[1, -1], **step), ints=[1], **step)
     x = b.one(depthwise(rng, 6, 1, 3), x, ints=[3, 2, 1, 0, 1], **step)
     x = b.plain(f.REPETITION, b.plain(f.RESHAPE, x, ints=[1, 24], **step), ints=[2], **step)
+    x = b.plain(f.COMBINATION, x, b.plain(f.GLOBAL_POOLING, x, ints=[3, 1], **step), **step)
     x = b.one(layers.recurrent(rng, f.GRU, 24, 5, directions=f.BACKWARDS, flags=0), x, **step)
     return b.graph(b.one(layers.recurrent(rng, f.GRU, 5, 4), x))
 
@@ -288,6 +299,7 @@ def _chain(name: str) -> Callable[[np.random.Generator], f.Graph]:
 STREAMS = {
     "stream of convolutions": _stream_of_convolutions,
     "states of a stream": _states_of_a_stream,
+    "last step of a stream": _last_step_of_a_stream,
     "time distributed": _time_distributed,
     "layers of steps": _layers_of_steps,
     "stream of words": _stream_of_words,

@@ -1,11 +1,11 @@
-"""Folding of batch normalisation into its neighbour: the products get other weights."""
+"""Folding of nodes into their neighbours: batch normalisation, and the last step of a sequence."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _PRODUCTS = (file.DENSE, file.CONVOLUTION, file.DEPTHWISE)
 _LINEAR = 0
+_OF_LAST_AXIS = (file.DENSE, file.ACTIVATION, file.AFFINE, file.NORMALIZATION, file.PAIRS)
+_LAST_STEP = (2, 0)  # the ints of a LastStep without keepdims
 
 
 def batch_normalization(nodes: list[Node], outputs: Sequence[tuple[str, Value]]) -> list[Node]:
@@ -32,10 +34,7 @@ def batch_normalization(nodes: list[Node], outputs: Sequence[tuple[str, Value]])
     Returns:
       The nodes that are left, with the new weights.
     """
-    uses = collections.Counter(
-        value.key for node in nodes for value in node.operands if value is not None
-    )
-    uses.update(value.key for _, value in outputs)
+    uses = _uses(nodes, outputs)
     kept: list[Node] = []
     for node in nodes:
         source = node.operands[0]
@@ -52,6 +51,66 @@ def batch_normalization(nodes: list[Node], outputs: Sequence[tuple[str, Value]])
             kept.remove(before)  # type: ignore[arg-type]
         kept.append(node)
     return kept
+
+
+def last_steps(nodes: list[Node], outputs: Sequence[tuple[str, Value]]) -> list[Node]:
+    """Computes what only a LastStep reads for the last step only.
+
+    A LastStep moves in front of the layers that compute each step by itself. Behind a recurrent
+    layer that reads forwards it becomes part of it. With one step or more the results keep their
+    bits.
+
+    Args:
+      nodes: in the order of computation. Their operands are changed.
+      outputs: the names and values of the outputs, which are changed likewise.
+
+    Returns:
+      The nodes that are left, in the order of computation.
+    """
+    uses = _uses(nodes, outputs)
+    left = [*nodes]
+    for last in nodes:
+        layer = last.layer
+        if layer.kind != file.GLOBAL_POOLING or layer.ints != _LAST_STEP or last.batch_axes > 1:
+            continue
+        while (source := last.operands[0]) is not None and uses[source.key] == 1:
+            before: Any = source.node
+            if source.is_given or before.batch_axes > 1:
+                break
+            if _may_return_last_step(before) and source.index == 0:
+                before.layer = dataclasses.replace(
+                    before.layer, flags=before.layer.flags & ~file.RETURNS_SEQUENCE
+                )
+                _redirect(left, outputs, last, before)
+                left.remove(last)
+                break
+            if not _is_of_last_axis(before.layer):
+                break
+            uses[source.key], uses[id(last), 0] = uses[id(last), 0], 1
+            _redirect(left, outputs, last, before)
+            last.operands[0], before.operands[0], source.node = before.operands[0], source, last
+            left.remove(last)
+            left.insert(left.index(before), last)
+    return left
+
+
+def _uses(
+    nodes: Sequence[Node], outputs: Sequence[tuple[str, Value]]
+) -> collections.Counter[tuple[int, int]]:
+    """How often each value is read."""
+    values = [value for node in nodes for value in node.operands if value is not None]
+    return collections.Counter(value.key for value in [*values, *(value for _, value in outputs)])
+
+
+def _may_return_last_step(recurrent: Node) -> bool:
+    layer = recurrent.layer
+    is_forwards = layer.kind == file.RECURRENT and layer.directions == file.FORWARDS
+    return is_forwards and bool(layer.flags & file.RETURNS_SEQUENCE)
+
+
+def _is_of_last_axis(layer: file.Layer) -> bool:
+    # The factors of a PReLU may be those of several axes.
+    return layer.kind in _OF_LAST_AXIS and layer.activation != file.ALL_FUNCTIONS["prelu"]
 
 
 def _may_follow(product: Node, affine: Node) -> bool:

@@ -163,7 +163,7 @@ def lower(inputs: Any, outputs: Any) -> file.Graph:
     if len({value.key for _, value in given}) < len(given):
         raise ValueError("an input is given twice")
     nodes, results = _copied(_ordered([value for _, value in results]), results)
-    nodes = fold.batch_normalization(nodes, results)
+    nodes = fold.batch_normalization(fold.last_steps(nodes, results), results)
     numbers = {value.key: k for k, (_, value) in enumerate(given)}
     numbers |= {(id(value.node), 1): len(given) + k for k, (_, value) in enumerate(given)}
     lowered = []

@@ -93,12 +93,17 @@ class Embedding(Layer):
         return y.with_mask(masks[0] if masks else None)
 
 
+Padding = str | Sequence[int]
+
+
 def _windows(
-    size: int, strides: Any, padding: str, dilation_rate: Any, groups: int
+    size: int, strides: Any, padding: Padding, dilation_rate: Any, groups: int
 ) -> tuple[int, ...]:
     """The integers of a convolution."""
-    checks.choice("padding", padding, _PADDINGS)
     stride, dilation = checks.size("strides", strides), checks.size("dilation_rate", dilation_rate)
+    if not isinstance(padding, str):
+        return size, stride, dilation, groups, 0, *checks.pair("padding", padding)
+    checks.choice("padding", padding, _PADDINGS)
     before = (size - 1) * dilation if padding == "causal" else 0
     return size, stride, dilation, groups, int(padding == "same"), before, 0
 
@@ -112,7 +117,7 @@ class Conv1D(Record):
       kernel: [k, C / groups, units].
       bias: [units]; None: none.
       strides: steps between windows.
-      padding: "valid", "same" or "causal".
+      padding: "valid", "same" or "causal"; or the numbers of zeros before and behind.
       dilation_rate: steps between the elements of a window.
       groups: how many parts the channels have.
       activation: a name of Keras 3.
@@ -128,7 +133,7 @@ class Conv1D(Record):
         kernel: Any,
         bias: Any = None,
         strides: int = 1,
-        padding: str = "valid",
+        padding: Padding = "valid",
         dilation_rate: int = 1,
         groups: int = 1,
         activation: Function = "linear",
@@ -157,7 +162,7 @@ class DepthwiseConv1D(Record):
       kernel: [k, C, m].
       bias: [C · m]; None: none.
       strides: steps between windows.
-      padding: "valid", "same" or "causal".
+      padding: "valid", "same" or "causal"; or the numbers of zeros before and behind.
       dilation_rate: steps between the elements of a window.
       activation: a name of Keras 3.
       name: for messages.
@@ -172,7 +177,7 @@ class DepthwiseConv1D(Record):
         kernel: Any,
         bias: Any = None,
         strides: int = 1,
-        padding: str = "valid",
+        padding: Padding = "valid",
         dilation_rate: int = 1,
         activation: Function = "linear",
         name: str | None = None,
@@ -199,7 +204,7 @@ class SeparableConv1D(Chain):
       pointwise_kernel: [1, C · m, units].
       bias: [units]; None: none.
       strides: steps between windows.
-      padding: "valid", "same" or "causal".
+      padding: "valid", "same" or "causal"; or the numbers of zeros before and behind.
       dilation_rate: steps between the elements of a window.
       activation: a name of Keras 3.
       name: for messages.
@@ -215,7 +220,7 @@ class SeparableConv1D(Chain):
         pointwise_kernel: Any,
         bias: Any = None,
         strides: int = 1,
-        padding: str = "valid",
+        padding: Padding = "valid",
         dilation_rate: int = 1,
         activation: Function = "linear",
         name: str | None = None,

@@ -12,6 +12,7 @@ from tf_lstm_ops.inference.layers import checks
 from tf_lstm_ops.inference.layers.base import Layer, Record, one
 
 _MAXIMUM, _AVERAGE = 0, 1
+_LAST_STEP, _FIRST_STEP = 2, 3
 _ZEROS, _REFLECTION = 0, 1
 
 
@@ -205,7 +206,15 @@ class AveragePooling1D(_Pooling):
     _mode = _AVERAGE
 
 
-class GlobalMaxPooling1D(Record):
+class _WithoutMask(Record):
+    _mode: int
+
+    def __init__(self, keepdims: bool = False, name: str | None = None) -> None:
+        ints = (self._mode, int(bool(keepdims)))
+        super().__init__(file.Layer(name or type(self).__name__, file.GLOBAL_POOLING, ints=ints))
+
+
+class GlobalMaxPooling1D(_WithoutMask):
     """The maximum over time, [B, T, C] to [B, C]. It has no mask, as in Keras.
 
     Args:
@@ -213,9 +222,33 @@ class GlobalMaxPooling1D(Record):
       name: for messages.
     """
 
-    def __init__(self, keepdims: bool = False, name: str | None = None) -> None:
-        ints = (_MAXIMUM, int(bool(keepdims)))
-        super().__init__(file.Layer(name or "GlobalMaxPooling1D", file.GLOBAL_POOLING, ints=ints))
+    _mode = _MAXIMUM
+
+
+class LastStep(_WithoutMask):
+    """The last step of a sequence, [B, T, C] to [B, C]; zeros without steps. It has no mask.
+
+    Directly behind an `LSTM`, `GRU` or `SimpleRNN` that reads forwards, or behind layers that
+    compute each step by itself, a session computes these layers for the last step only. In a stream
+    it is the last step of each call.
+
+    Args:
+      keepdims: whether the result is [B, 1, C].
+      name: for messages.
+    """
+
+    _mode = _LAST_STEP
+
+
+class FirstStep(_WithoutMask):
+    """The first step of a sequence, [B, T, C] to [B, C]; zeros without steps. It has no mask.
+
+    Args:
+      keepdims: whether the result is [B, 1, C].
+      name: for messages.
+    """
+
+    _mode = _FIRST_STEP
 
 
 class GlobalAveragePooling1D(Layer):

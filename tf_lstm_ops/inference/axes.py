@@ -1,0 +1,392 @@
+"""Arrays of a program that orders axes in its own way, as values of a session.
+
+The axes of a session's value have one order: the batch first, then time, then features. Programs of
+other frameworks transpose, squeeze and reshape. Here this is bookkeeping: an axis is a product of
+factors, and a layer is added only where another layer needs the factors in another order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import Permute, Reshape
+
+
+@dataclasses.dataclass(eq=False)
+class Factor:
+    """A factor of axes. Two factors are the same only if they are one object.
+
+    Attributes:
+      size: None: not known before a call.
+    """
+
+    size: int | None = None
+
+
+Product = tuple[Factor, ...]  # of an axis, the major factor first; () has the size 1
+# An element of the target of a reshape: a size, -1, or the factors of an axis.
+Target = int | Product
+
+
+class AxesError(ValueError):
+    """A session cannot arrange axes so. The text says why."""
+
+
+class NotBatch(AxesError):  # noqa: N818
+    """An operator uses another axis as the batch.
+
+    Args:
+      product: the axis.
+    """
+
+    def __init__(self, product: Product) -> None:
+        super().__init__("it uses another axis as the batch")
+        self.product = product
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Traced:
+    """An array of the program.
+
+    Attributes:
+      value: the value of the session.
+      groups: the axes of `value`. The first one is the batch.
+      axes: the axes of the array. Factors of size 1 may be in one of the two only.
+      is_float: whether the elements are floats; others are indices.
+    """
+
+    value: Value
+    groups: tuple[Product, ...]
+    axes: tuple[Product, ...]
+    is_float: bool = True
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of the array."""
+        return len(self.axes)
+
+    @property
+    def features(self) -> int:
+        """The size of the last axis of `value`; an `AxesError` if it is not known."""
+        size = size_of(self.groups[-1])
+        if size is None:
+            raise AxesError("the number of its features is not known")
+        return size
+
+    def with_axes(self, axes: Iterable[Product]) -> Traced:
+        """The same elements with other axes.
+
+        Args:
+          axes: of the array.
+
+        Returns:
+          The array.
+        """
+        return dataclasses.replace(self, axes=tuple(axes))
+
+    def with_value(self, value: Value) -> Traced:
+        """Another array of the same axes.
+
+        Args:
+          value: of the session.
+
+        Returns:
+          The array.
+        """
+        return dataclasses.replace(self, value=value)
+
+
+def size_of(product: Product) -> int | None:
+    """The size of an axis.
+
+    Args:
+      product: its factors.
+
+    Returns:
+      The size; None if it is not known before a call.
+    """
+    sizes = [factor.size for factor in product]
+    return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
+
+
+def real(product: Product) -> Product:
+    """The factors of an axis that are not of size 1.
+
+    Args:
+      product: the factors.
+
+    Returns:
+      Those of another size, or of an unknown one.
+    """
+    return tuple(factor for factor in product if factor.size != 1)
+
+
+def position(axis: int, rank: int) -> int:
+    """An axis, counted from the front.
+
+    Args:
+      axis: negative ones count from the end.
+      rank: the number of axes.
+
+    Returns:
+      From 0 to rank - 1.
+
+    Raises:
+      AxesError: there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise AxesError(f"its array has {rank} axes, and it names axis {axis}")
+    return axis % rank
+
+
+def arranged(array: Traced, groups: Sequence[Product]) -> Value:
+    """A value of the session whose axes are given ones.
+
+    Args:
+      array: the array.
+      groups: the axes, of which the first one is the batch; all factors of the array that are not
+        of size 1, once each.
+
+    Returns:
+      The value, behind a `Permute` or `Reshape` where they differ.
+
+    Raises:
+      AxesError: the batch is not the first axis, or a size that a `Reshape` needs is not known.
+    """
+    have, want = [*map(real, array.groups)], [*map(real, groups)]
+    if have == want:
+        return array.value
+    if not have or not want or have[0] != want[0]:
+        raise NotBatch(groups[0] if groups else ())
+    if set(have) == set(want) and len(have) == len(want) == len(set(want)):
+        return Permute([have.index(each) for each in want[1:]])(array.value)
+    before = [factor for group in have[1:] for factor in group]
+    after = [factor for group in want[1:] for factor in group]
+    if set(map(id, before)) != set(map(id, after)):
+        raise AxesError("its operands have different axes")
+    value = array.value
+    if before != after:
+        value = Reshape(_sizes([(factor,) for factor in before]))(value)
+        value = Permute([1 + before.index(factor) for factor in after])(value)
+    return Reshape(_sizes(groups[1:]))(value)
+
+
+def _sizes(products: Sequence[Product]) -> list[int]:
+    """The sizes for a `Reshape`, of which one may be unknown."""
+    sizes = [size_of(product) for product in products] or [1]
+    if sizes.count(None) > 1:
+        raise AxesError("it joins or divides axes, and the sizes of more than one are not known")
+    return [-1 if size is None else size for size in sizes]
+
+
+def with_last(array: Traced, axis: int = -1) -> Traced:
+    """An array one of whose axes is the last axis of its value.
+
+    Args:
+      array: the array.
+      axis: which of its axes.
+
+    Returns:
+      The array; its value may be behind a `Permute` or `Reshape`.
+
+    Raises:
+      AxesError: as of `arranged`.
+    """
+    last = array.axes[position(axis, array.rank)]
+    if real(array.groups[-1]) == real(last):
+        # The factors of size 1 must be those of the axis.
+        groups = (*array.groups[:-1], last)
+        return dataclasses.replace(array, groups=groups)
+    rest = [[factor for factor in group if factor not in last] for group in array.groups]
+    kept = [tuple(group) for k, group in enumerate(rest) if k == 0 or group]
+    if len(kept[0]) != len(array.groups[0]):
+        raise NotBatch(last)
+    groups = (*kept, last)
+    return dataclasses.replace(array, value=arranged(array, groups), groups=groups)
+
+
+def with_groups(array: Traced, groups: Sequence[Product]) -> Traced:
+    """An array whose value has given axes; see `arranged`.
+
+    Args:
+      array: the array.
+      groups: the axes.
+
+    Returns:
+      The array.
+
+    Raises:
+      AxesError: as of `arranged`.
+    """
+    return dataclasses.replace(array, value=arranged(array, groups), groups=tuple(groups))
+
+
+def reshaped(array: Traced, target: Sequence[Target]) -> Traced:
+    """The array with other axes of the same elements in the same order.
+
+    Args:
+      array: the array.
+      target: for each axis a size, -1 once, or factors.
+
+    Returns:
+      The array. No layer is added.
+
+    Raises:
+      AxesError: the target does not fit, or an axis is divided in an unknown way.
+    """
+    work = _Division(array)
+    split = next((k for k, each in enumerate(target) if each == -1), len(target))
+    front = [work.taken(each, 0) for each in target[:split]]
+    back = [work.taken(each, -1) for each in reversed(target[split + 1 :])]
+    if split < len(target):
+        middle = [tuple(work.left)]
+    else:
+        middle = []
+        if any(factor.size != 1 for factor in work.left):
+            raise AxesError("it does not keep the number of elements")
+    return dataclasses.replace(
+        array, groups=tuple(work.groups), axes=(*front, *middle, *reversed(back))
+    )
+
+
+class _Division:
+    """Takes the factors of an array from its ends.
+
+    Args:
+      array: the array.
+    """
+
+    def __init__(self, array: Traced) -> None:
+        self.left = [factor for product in array.axes for factor in product]
+        self.groups = [*array.groups]
+
+    def taken(self, want: Target, end: int) -> Product:
+        """The factors of an axis.
+
+        Args:
+          want: its size or its factors.
+          end: 0 to take them from the front, -1 from the back.
+        """
+        if isinstance(want, int):
+            return self._of_size(want, end)
+        found = []
+        for factor in want if end == 0 else reversed(want):
+            while self.left and self.left[end].size == 1 and self.left[end] is not factor:
+                self.left.pop(end)
+            if not self.left or self.left[end] is not factor:
+                raise AxesError("it moves elements of one axis to another")
+            found.append(self.left.pop(end))
+        return tuple(found if end == 0 else reversed(found))
+
+    def _of_size(self, want: int, end: int) -> Product:
+        found: list[Factor] = []
+        size = 1
+        while size != want:
+            if not self.left:
+                raise AxesError("it does not keep the number of elements")
+            factor = self.left.pop(end)
+            if factor.size is None:
+                raise AxesError("it gives an axis of unknown size a fixed one")
+            if want % (size * factor.size):
+                factor = self._divided(factor, want // size, end)
+            size *= factor.size  # type: ignore[operator]
+            found.append(factor)
+        return tuple(found if end == 0 else reversed(found))
+
+    def _divided(self, factor: Factor, size: int, end: int) -> Factor:
+        """A part of a factor. The rest is left."""
+        if factor.size is None or size < 1 or factor.size % size:
+            raise AxesError("it does not keep the order of the elements")
+        part, rest = Factor(size), Factor(factor.size // size)
+        pair = (part, rest) if end == 0 else (rest, part)
+        for k, group in enumerate(self.groups):
+            if factor in group:
+                at = group.index(factor)
+                if k == 0:
+                    raise AxesError("it divides the axis of the batch")
+                self.groups[k] = (*group[:at], *pair, *group[at + 1 :])
+        self.left.insert(0 if end == 0 else len(self.left), rest)
+        return part
+
+
+def positions(array: Traced) -> list[list[int]]:
+    """Which axes of an array are the axes of its value.
+
+    Args:
+      array: the array.
+
+    Returns:
+      For each axis of the value the axes of the array that it is a product of.
+
+    Raises:
+      AxesError: an axis of the array belongs to several of the value.
+    """
+    found = []
+    for group in array.groups:
+        left, places = [*real(group)], []
+        while left:
+            place = next((k for k, p in enumerate(array.axes) if left[0] in real(p)), None)
+            if place is None or [*real(array.axes[place])] != left[: len(real(array.axes[place]))]:
+                raise AxesError("it divides the axes of its operand in another way than they are")
+            left = left[len(real(array.axes[place])) :]
+            places.append(place)
+        found.append(places)
+    return found
+
+
+def of_rank(array: Traced, rank: int) -> Traced:
+    """The array with further axes of size 1 in front, as NumPy repeats.
+
+    Args:
+      array: the array.
+      rank: the number of axes, at least that of the array.
+
+    Returns:
+      The array.
+    """
+    return array.with_axes(((),) * (rank - array.rank) + array.axes)
+
+
+def like(array: Traced, places: Sequence[Sequence[int]]) -> Traced:
+    """An array whose value has the axes of another one's.
+
+    Args:
+      array: the array.
+      places: the `positions` of the other one, which has as many axes.
+
+    Returns:
+      The array.
+
+    Raises:
+      AxesError: as of `arranged`.
+    """
+    groups = [tuple(f for place in group for f in array.axes[place]) for group in places]
+    if not places[0]:  # a batch of one row, which has no axis
+        groups[0] = array.groups[0]
+    return with_groups(array, groups)
+
+
+def aligned(arrays: Sequence[Traced]) -> list[Traced]:
+    """Arrays of one combination, with values whose axes are in the same order.
+
+    Args:
+      arrays: arrays that NumPy's rules combine.
+
+    Returns:
+      Arrays with the same number of axes.
+
+    Raises:
+      AxesError: as of `arranged`.
+    """
+    rank = max(array.rank for array in arrays)
+    padded = [of_rank(array, rank) for array in arrays]
+    model = max(padded, key=lambda array: sum(map(bool, map(real, array.axes))))
+    factors = {factor for group in model.groups for factor in real(group)}
+    same = [{f for group in array.groups for f in real(group)} == factors for array in padded]
+    if all(same):
+        return [with_groups(array, model.groups) for array in padded]
+    places = positions(model)
+    return [array if array is model else like(array, places) for array in padded]

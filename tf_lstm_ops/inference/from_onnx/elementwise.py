@@ -1,0 +1,236 @@
+"""Activations, and operators that combine arrays element by element."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.axes import Traced, aligned, of_rank, positions, real, with_last
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Filled,
+    Function,
+    Operand,
+    refuse,
+)
+
+# Operators that are one function of a session, without attributes.
+_FUNCTIONS = {
+    "Relu": "relu",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Mish": "mish",
+    "HardSwish": "hard_swish",
+    "Exp": "exponential",
+}
+# ONNX's defaults of attributes that a function of a session has as constants.
+_SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
+_MERGING = {"Add": layers.Add, "Sum": layers.Add, "Sub": layers.Subtract, "Mul": layers.Multiply}
+_MERGING |= {"Max": layers.Maximum, "Min": layers.Minimum, "Mean": layers.Average}
+
+
+def _applied(layer: Any, x: Traced) -> list[Operand]:
+    return [x.with_value(layer(x.value))]
+
+
+def _function(name: str, call: Call) -> list[Operand]:
+    return _applied(layers.Activation(name), call.traced())
+
+
+def _numbers(call: Call, **defaults: float) -> list[float]:
+    return [float(call.attributes.get(name, value)) for name, value in defaults.items()]
+
+
+def _with_numbers(function: str, defaults: Mapping[str, float], call: Call) -> list[Operand]:
+    numbers = tuple(_numbers(call, **defaults))
+    return _applied(layers.Activation((function, numbers)), call.traced())
+
+
+def _leaky_relu(call: Call) -> list[Operand]:
+    (slope,) = _numbers(call, alpha=0.01)
+    return _applied(layers.LeakyReLU(slope), call.traced())
+
+
+def _selu(call: Call) -> list[Operand]:
+    for name, default in _SELU.items():
+        if not np.isclose(call.attributes.get(name, default), default, rtol=1e-6):
+            refuse(f"its {name} is not that of a session, {default:.7g}")
+    return _function("selu", call)
+
+
+def _thresholded_relu(call: Call) -> list[Operand]:
+    (alpha,) = _numbers(call, alpha=1.0)
+    return _applied(layers.Activation(("threshold", (alpha, 0.0))), call.traced())
+
+
+def _shrink(call: Call) -> list[Operand]:
+    threshold, bias = _numbers(call, lambd=0.5, bias=0.0)
+    if bias not in (0.0, threshold):
+        refuse(f"its bias must be 0 or its lambd, and is {bias}")
+    function = "soft_shrink" if bias else "hard_shrink"
+    return _applied(layers.Activation((function, (threshold,))), call.traced())
+
+
+def _gelu(call: Call) -> list[Operand]:
+    is_tanh = call.attributes.get("approximate", "none") == "tanh"
+    return _applied(layers.Activation(("gelu_tanh" if is_tanh else "gelu", ())), call.traced())
+
+
+def _hard_sigmoid(call: Call) -> list[Operand]:
+    alpha, beta = _numbers(call, alpha=0.2, beta=0.5)
+    x = scaled(call.traced(), np.float64(alpha), np.float64(beta))
+    return _applied(layers.ReLU(max_value=1.0), x)
+
+
+def _clip(call: Call) -> list[Operand]:
+    bounds = [call.attributes.get(name) for name in ("min", "max")]
+    for index, what in ((1, "min"), (2, "max")):
+        if call.operand(index) is not None:
+            bounds[index - 1] = float(call.constant(index, what))
+    low, high = bounds
+    x = call.traced()
+    if low is None and high is None:
+        return [x]
+    if low == 0:
+        return _applied(layers.ReLU(None if high is None else float(high)), x)
+    if (low, high) == (-1.0, 1.0):
+        return _applied(layers.Activation("hard_tanh"), x)
+    refuse(f"a session computes Clip from 0, and from -1 to 1, and this is from {low} to {high}")
+
+
+def _softmax(function: str, call: Call) -> list[Operand]:
+    x = call.traced()
+    axis = call.axis(x.rank, -1 if call.opset >= 13 else 1)
+    if call.opset < 13 and any(map(real, x.axes[axis + 1 :])):
+        refuse("it joins several axes")
+    x = with_last(x, axis)
+    return _applied(layers.Activation(function), x)
+
+
+def _prelu(call: Call) -> list[Operand]:
+    x, slope = call.traced(), call.constant(1, "slope")
+    x, slope = _along_features(x, slope)
+    return _applied(layers.PReLU(slope), x)
+
+
+def _along_features(x: Traced, constant: Array) -> tuple[Traced, Array]:
+    """An array, and a constant for each element of the last axis of its value."""
+    rank = max(x.rank, constant.ndim)
+    x = of_rank(x, rank)
+    shape = (1,) * (rank - constant.ndim) + constant.shape
+    varying = [k for k, size in enumerate(shape) if size > 1]
+    if len(varying) == 1 and varying != positions(x)[-1]:
+        x = with_last(x, varying[0])
+    places = positions(x)[-1] if varying else []
+    if not set(varying) <= set(places):
+        refuse("its constant differs along other axes than that of the features")
+    sizes = [x.features] if not places else [_size(x, k) for k in places]
+    part = constant.reshape([shape[k] for k in places] or [1])
+    try:
+        return x, np.broadcast_to(part, sizes).ravel()
+    except ValueError:
+        refuse(f"its constant has the shape {[*constant.shape]}, which does not fit")
+
+
+def _size(x: Traced, axis: int) -> int:
+    (size,) = [Traced(x.value, (x.axes[axis],), ()).features]
+    return size
+
+
+def scaled(x: Traced, scale: Array | np.floating[Any], offset: Array | np.floating[Any]) -> Traced:
+    """x · scale + offset, of each feature.
+
+    Args:
+      x: the array.
+      scale: for each element of the last axis of its value, or one for all.
+      offset: likewise.
+
+    Returns:
+      The array.
+    """
+    size = x.features
+    arrays = {
+        "kernel": np.broadcast_to(scale, (size,)).astype(np.float32),
+        "bias": np.broadcast_to(offset, (size,)).astype(np.float32),
+    }
+    record = file.Layer("scale", file.AFFINE, input_size=size, arrays=[arrays])
+    return x.with_value(graph.node(record, [x.value])[0])
+
+
+def _combination(call: Call) -> list[Operand]:
+    kind = call.node.op_type
+    given = [call.operand(k) for k in range(len(call.operands))]
+    if len(given) == 1:
+        return given
+    if len(given) == 2 and not all(isinstance(each, Traced) for each in given):
+        return [_with_constant(call, kind)]
+    if kind == "Div":
+        refuse("a session does not divide by an array that is computed")
+    arrays = aligned([call.traced(k) for k in range(len(given))])
+    value = _MERGING[kind]()(*[array.value for array in arrays])
+    axes = tuple(
+        next((p for p in products if real(p)), products[0])
+        for products in zip(*(array.axes for array in arrays), strict=True)
+    )
+    model = max(arrays, key=lambda array: sum(map(bool, map(real, array.axes))))
+    return [Traced(value, model.groups, axes)]
+
+
+def _with_constant(call: Call, kind: str) -> Traced:
+    """x with a constant."""
+    is_second = isinstance(call.operand(0), Traced)
+    x = call.traced(0 if is_second else 1)
+    other = call.operand(1 if is_second else 0)
+    constant = np.asarray(other.value) if isinstance(other, Filled) else other
+    if not isinstance(constant, np.ndarray):
+        refuse("an operand is a size of the call")
+    x, numbers = _along_features(x, constant.astype(np.float64))
+    one, zero = np.float64(1), np.float64(0)
+    if kind in ("Add", "Sum"):
+        return scaled(x, one, numbers)
+    if kind == "Sub":
+        return scaled(x, one, -numbers) if is_second else scaled(x, -one, numbers)
+    if kind == "Mul":
+        return scaled(x, numbers, zero)
+    if kind == "Div" and is_second and numbers.all():
+        return scaled(x, 1 / numbers, zero)
+    refuse("a session combines a computed array and a constant by a sum, a product or a difference")
+
+
+def _negative(call: Call) -> list[Operand]:
+    return [scaled(call.traced(), np.float64(-1), np.float64(0))]
+
+
+def _same(call: Call) -> Sequence[Operand]:
+    """An operator that does nothing in inference, such as Dropout."""
+    if len(call.used) > 1 and any(call.used[1:]):
+        refuse("its further outputs are read")
+    return [call.operand(0), *[None] * (len(call.used) - 1)]
+
+
+FUNCTIONS: dict[str, Function] = {
+    **{op: functools.partial(_function, name) for op, name in _FUNCTIONS.items()},
+    **dict.fromkeys([*_MERGING, "Div"], _combination),
+    "Elu": functools.partial(_with_numbers, "elu_with", {"alpha": 1.0}),
+    "Celu": functools.partial(_with_numbers, "celu", {"alpha": 1.0}),
+    "LeakyRelu": _leaky_relu,
+    "Selu": _selu,
+    "ThresholdedRelu": _thresholded_relu,
+    "Shrink": _shrink,
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "Clip": _clip,
+    "PRelu": _prelu,
+    "Softmax": functools.partial(_softmax, "softmax"),
+    "LogSoftmax": functools.partial(_softmax, "log_softmax"),
+    "Neg": _negative,
+    "Identity": _same,
+    "Dropout": _same,
+}

@@ -1,0 +1,212 @@
+"""Operators with matrices and kernels of weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.axes import (
+    Factor,
+    Product,
+    Traced,
+    real,
+    with_groups,
+    with_last,
+)
+from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand, refuse
+
+
+def _dense(x: Traced, kernel: Array, bias: Array | None) -> Traced:
+    x = with_last(x)
+    if x.features != kernel.shape[0]:
+        refuse(f"its weights take {kernel.shape[0]} features, and its input has {x.features}")
+    features = (Factor(kernel.shape[1]),)
+    value = layers.Dense(kernel, bias)(x.value)
+    return Traced(value, (*x.groups[:-1], features), (*x.axes[:-1], features))
+
+
+def _matmul(call: Call) -> list[Operand]:
+    if not isinstance(call.operand(0), Traced):
+        refuse("its first operand is a constant; a session multiplies features by weights")
+    weights = call.constant(1, "second operand")
+    x = call.traced()
+    if weights.ndim != 2 or x.rank < 2:
+        refuse(f"its weights have {weights.ndim} axes, not 2")
+    return [_dense(x, weights, None)]
+
+
+def _gemm(call: Call) -> list[Operand]:
+    x = call.traced()
+    kernel = call.constant(1, "matrix").astype(np.float64)
+    if call.attributes.get("transA") or x.rank != 2 or kernel.ndim != 2:
+        refuse("its input is transposed, or its operands have not 2 axes")
+    kernel = kernel.T if call.attributes.get("transB") else kernel
+    bias = None
+    if call.operand(2) is not None:
+        given = call.constant(2, "bias").astype(np.float64)
+        if given.size not in (1, kernel.shape[1]) or max(given.shape, default=1) != given.size:
+            refuse(f"its bias has the shape {[*given.shape]}, not [{kernel.shape[1]}]")
+        bias = np.broadcast_to(given.ravel(), kernel.shape[1:])
+        bias = bias * float(call.attributes.get("beta", 1.0))
+    return [_dense(x, kernel * float(call.attributes.get("alpha", 1.0)), bias)]
+
+
+# Windows over time.
+
+
+def _window_attributes(call: Call, axes: int) -> dict[str, list[int]]:
+    """The attributes of windows, with their defaults, for each axis behind the channels."""
+    given = call.attributes
+    found = {
+        "strides": [*given.get("strides", [1] * axes)],
+        "dilations": [*given.get("dilations", [1] * axes)],
+        "pads": [*given.get("pads", [0] * 2 * axes)],
+    }
+    if any(len(found[name]) != count for name, count in zip(found, (axes, axes, 2 * axes))):  # noqa: B905
+        refuse("its attributes have another number of axes than its input")
+    return found
+
+
+def _of_time(
+    call: Call, x: Traced, kernel: list[int]
+) -> tuple[int, dict[str, Any], Traced]:
+    """The axis of time, the arguments of windows along it, and x as batch, time, channels.
+
+    Axes of size 1 with a window of one element, as of a Conv1D that is written as a Conv2D, do
+    nothing.
+    """
+    if x.rank < 3 or len(kernel) != x.rank - 2:
+        refuse(f"its input has {x.rank} axes, and its window {len(kernel)}")
+    found = _window_attributes(call, len(kernel))
+    places = [k for k, size in enumerate(kernel) if size > 1 or real(x.axes[k + 2])]
+    if len(places) > 1:
+        refuse("its windows are over two axes; a session has windows over time")
+    (place,) = places or [len(kernel) - 1]
+    for k in range(len(kernel)):
+        if k != place and (found["pads"][k] or found["pads"][len(kernel) + k]):
+            refuse("it pads two axes")
+    pads = found["pads"][place], found["pads"][len(kernel) + place]
+    automatic = call.attributes.get("auto_pad", "NOTSET")
+    padding: Any = {"NOTSET": pads, "VALID": "valid", "SAME_UPPER": "same"}.get(automatic)
+    if padding is None:
+        refuse(f"its auto_pad is {automatic}")
+    arguments = {
+        "size": kernel[place],
+        "strides": found["strides"][place],
+        "dilation_rate": found["dilations"][place],
+        "padding": padding,
+    }
+    return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
+
+
+def _over_time(x: Traced, axis: int, value: Any, features: Product) -> Traced:
+    """The result of windows over time."""
+    time: Product = (Factor(),)
+    axes = [x.axes[0], features, *x.axes[2:]]
+    axes[axis] = time
+    return Traced(value, (x.groups[0], time, features), tuple(axes))
+
+
+def _conv(call: Call) -> list[Operand]:
+    x, weights = call.traced(), call.constant(1, "kernel")
+    axis, arguments, x = _of_time(call, x, [*weights.shape[2:]])
+    units, channels, size = weights.shape[0], weights.shape[1], arguments.pop("size")
+    bias = None if call.operand(2) is None else call.constant(2, "bias")
+    kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
+    groups = int(call.attributes.get("group", 1))
+    if groups > 1 and channels == 1 and units == groups:
+        layer: Any = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, **arguments)
+    else:
+        layer = layers.Conv1D(kernel, bias, groups=groups, **arguments)
+    return [_over_time(x, axis, layer(x.value), (Factor(units),))]
+
+
+def _pool(kind: str, call: Call) -> list[Operand]:
+    x = call.traced()
+    axis, arguments, x = _of_time(call, x, [*call.attributes.get("kernel_shape", ())])
+    padding = arguments["padding"]
+    if padding == (0, 0):
+        padding = "valid"
+    if call.attributes.get("ceil_mode") or arguments["dilation_rate"] != 1:
+        refuse("it has ceil_mode or dilations")
+    if not isinstance(padding, str) or (padding == "same" and call.attributes.get("count_include_pad")):
+        refuse("it pads its input")
+    layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
+    return [_over_time(x, axis, layer(x.value), x.groups[2])]
+
+
+def _global_pool(kind: str, call: Call) -> list[Operand]:
+    x = call.traced()
+    if x.rank < 3:
+        refuse(f"its input has {x.rank} axes")
+    return [_over_all(x, [*range(2, x.rank)], kind, keeps=True)]
+
+
+def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced:
+    """Pooling over all elements of axes, of which one is not of size 1."""
+    chosen = [k for k in places if real(x.axes[k])]
+    if len(chosen) != 1:
+        refuse("it pools several axes, or none")
+    rest = [factor for k, p in enumerate(x.axes) if k not in (0, chosen[0]) for factor in p]
+    x = with_groups(x, (x.axes[0], x.axes[chosen[0]], tuple(rest)))
+    value = getattr(layers, kind)()(x.value)
+    axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
+    return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
+
+
+def _reduce(kind: str, call: Call) -> list[Operand]:
+    x = call.traced()
+    given = call.integers(1, "axes")
+    places = [k % x.rank for k in given] if given else [*range(x.rank)]
+    if 0 in places and real(x.groups[0]) == real(x.axes[0]):
+        refuse("it pools the batch")
+    return [_over_all(x, places, kind, keeps=bool(call.attributes.get("keepdims", 1)))]
+
+
+# Normalisation.
+
+
+def _batch_normalization(call: Call) -> list[Operand]:
+    if call.attributes.get("training_mode") or any(call.used[1:]):
+        refuse("it is that of training")
+    x = with_last(call.traced(), 1)
+    scale, offset, mean, variance = (
+        call.constant(k + 1, what) for k, what in enumerate(("scale", "B", "mean", "variance"))
+    )
+    epsilon = float(call.attributes.get("epsilon", 1e-5))
+    layer = layers.BatchNormalization(mean, variance, scale, offset, epsilon)
+    return [x.with_value(layer(x.value))]
+
+
+def _layer_normalization(call: Call) -> list[Operand]:
+    x = call.traced()
+    axis = call.axis(x.rank, -1)
+    if any(map(real, x.axes[axis + 1 :])) or any(call.used[1:]):
+        refuse("it normalises several axes, or its further outputs are read")
+    x = with_last(x, axis)
+    offset = None if call.operand(2) is None else np.ravel(call.constant(2, "B"))
+    scale = np.ravel(call.constant(1, "scale"))
+    epsilon = float(call.attributes.get("epsilon", 1e-5))
+    layer = layers.LayerNormalization(x.features, scale, offset, epsilon)
+    return [x.with_value(layer(x.value))]
+
+
+def _named(function: Any, kind: str) -> Function:
+    return lambda call: function(kind, call)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Conv": _conv,
+    "MaxPool": _named(_pool, "MaxPooling1D"),
+    "AveragePool": _named(_pool, "AveragePooling1D"),
+    "GlobalMaxPool": _named(_global_pool, "GlobalMaxPooling1D"),
+    "GlobalAveragePool": _named(_global_pool, "GlobalAveragePooling1D"),
+    "ReduceMax": _named(_reduce, "GlobalMaxPooling1D"),
+    "ReduceMean": _named(_reduce, "GlobalAveragePooling1D"),
+    "BatchNormalization": _batch_normalization,
+    "LayerNormalization": _layer_normalization,
+}

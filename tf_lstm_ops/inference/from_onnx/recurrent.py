@@ -1,0 +1,174 @@
+"""The operators LSTM, GRU and RNN."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.inference import file, layers
+from tf_lstm_ops.inference.axes import Factor, Product, Traced, size_of, with_groups
+from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand, refuse
+from tf_lstm_ops.inference.layers.recurrent import Recurrent
+from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+
+_X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
+_Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
+_DEFAULTS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh"), "RNN": ("tanh",)}
+_HARD_SIGMOID = 1 / 6, 0.5  # alpha and beta of the function of a session
+_PLAIN = ("tanh", "sigmoid", "relu", "softsign")
+
+
+def _recurrent(call: Call) -> list[Operand]:
+    by_name = dict(zip(call.node.input, call.operands, strict=True))
+
+    def constant(name: str) -> Any:
+        found = by_name.get(name)
+        return found if isinstance(found, np.ndarray) else None
+
+    read = read_recurrent(call.node, constant)
+    _require_plain(call, read)
+    x, directions = call.traced(_X), read.R.shape[0]
+    if x.rank != 3:
+        refuse(f"its input has {x.rank} axes, not 3")
+    time, batch = (1, 0) if read.layout else (0, 1)
+    x = with_groups(x, (x.axes[batch], x.axes[time], x.axes[2]))
+    states = _initial_states(call, x, directions, read.layout)
+    layer, needs_states = _layer(call, read, states)
+    outputs = layer(x.value, initial_state=states or None)
+    values = [*outputs] if isinstance(outputs, tuple) else [outputs]
+    direction: Product = (Factor(directions),) if directions > 1 else ()
+    features = (*direction, Factor(read.R.shape[2]))
+    found: list[Operand] = [None] * len(call.used)
+    if call.used[_Y]:
+        axes = [x.axes[time], direction, x.axes[batch], features[-1:]]
+        if read.layout:
+            axes = [axes[2], axes[0], axes[1], axes[3]]
+        found[_Y] = Traced(values[0], (x.groups[0], x.groups[1], features), tuple(axes))
+    if needs_states:
+        finals = values[1:]
+        per_direction = len(finals) // directions
+        for output, offset in ((_Y_H, 0), (_Y_C, 1)):
+            if output < len(found) and call.used[output]:
+                found[output] = _final(call, x, finals[offset::per_direction], features, read)
+    elif any(call.used[_Y_H:]):
+        found[_Y_H] = _final(call, x, values[:1], features, read)
+    return found
+
+
+def _final(
+    call: Call, x: Traced, values: list[Any], features: Product, read: RecurrentNode
+) -> Traced:
+    """The final states of all directions, as ONNX has them."""
+    value = values[0] if len(values) == 1 else layers.Concatenate()(values)
+    batch = x.axes[0 if read.layout else 1]
+    axes = [features[:-1], batch, features[-1:]]
+    if read.layout:
+        axes = [axes[1], axes[0], axes[2]]
+    return Traced(value, (x.groups[0], features), tuple(axes))
+
+
+def _require_plain(call: Call, read: RecurrentNode) -> None:
+    """Refuses options that a session does not have."""
+    if call.operand(_LENGTHS) is not None:
+        refuse("it has lengths of sequences (sequence_lens). Pass the mask to the session instead")
+    if read.clip:
+        refuse(f"it clips its gates to {read.clip}")
+    if read.input_forget:
+        refuse("it couples the input and the forget gate")
+
+
+def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list[Any]:
+    """The values of the initial states in the order of a session; none for zeros."""
+    given = [call.operand(k) for k in ((_H, _C) if call.node.op_type == "LSTM" else (_H,))]
+    zeros = [
+        each is None
+        or (isinstance(each, Filled) and each.value == 0)
+        or (isinstance(each, np.ndarray) and not each.any())
+        for each in given
+    ]
+    if all(zeros):
+        return []
+    states = []
+    for operand in given:
+        if not isinstance(operand, Traced) or operand.rank != 3:
+            refuse("one of its initial states is a constant; a session begins with zeros or with "
+                   "inputs")
+        own = operand if not layout else operand.with_axes(
+            [operand.axes[1], operand.axes[0], operand.axes[2]]
+        )
+        states.append(_of_directions(own, directions))
+    return [state for pair in zip(*states, strict=True) for state in pair]
+
+
+def _of_directions(state: Traced, directions: int) -> list[Any]:
+    """The initial states of each direction, [B, H]."""
+    from tf_lstm_ops.inference.from_onnx.shapes import part_of
+
+    if (size_of(state.axes[0]) or 0) != directions:
+        refuse("an initial state has not one part for each direction")
+    parts = [part_of(state, 0, d, d + 1) if directions > 1 else state for d in range(directions)]
+    return [with_groups(part, (part.axes[1], part.axes[2])).value for part in parts]
+
+
+def _functions(call: Call, read: RecurrentNode) -> list[str]:
+    """The names of the activations, which all directions must share."""
+    kind, directions = call.node.op_type, read.R.shape[0]
+    names = [*read.activations] or [*_DEFAULTS[kind] * directions]
+    each = len(_DEFAULTS[kind])
+    if len(names) != each * directions or names[:each] * directions != names:
+        refuse(f"its directions have different activations: {', '.join(names)}")
+    for name in names:
+        is_sessions = name == "hardsigmoid" and np.allclose(
+            [[*read.activation_alpha][:1], [*read.activation_beta][:1]],
+            [[value] for value in _HARD_SIGMOID],
+        )
+        if name not in _PLAIN and not is_sessions:
+            refuse(f"a session does not have its activation {name}")
+    return [name.replace("hardsigmoid", "hard_sigmoid") for name in names[:each]]
+
+
+def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurrent, bool]:
+    """The layer, and whether it returns its states."""
+    functions = _functions(call, read)
+    is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]
+    # The output without return_sequences is Y_h.
+    needs_states = is_read[_Y_C] or (is_read[_Y] and is_read[_Y_H])
+    options: dict[str, Any] = {
+        "return_sequences": is_read[_Y],
+        "return_state": needs_states,
+        "go_backwards": read.direction == "reverse",
+        "name": call.node.name or call.node.op_type,
+    }
+    kind = call.node.op_type
+    if kind == "LSTM":
+        if functions[1] != functions[2]:
+            refuse("its activations g and h differ")
+        layer: Recurrent = layers.LSTM(
+            LSTMWeights.from_onnx(read.W, read.R, read.B, read.P),
+            activation=functions[1],
+            recurrent_activation=functions[0],
+            **options,
+        )
+    elif kind == "GRU":
+        weights = GRUWeights.from_onnx(
+            read.W, read.R, read.B, linear_before_reset=read.linear_before_reset
+        )
+        layer = layers.GRU(
+            weights, activation=functions[1], recurrent_activation=functions[0], **options
+        )
+    else:
+        layer = layers.SimpleRNN(
+            RNNWeights.from_onnx(read.W, read.R, read.B), activation=functions[0], **options
+        )
+    # ONNX keeps the order of the steps in all directions.
+    layer.records = [
+        dataclasses.replace(record, flags=record.flags & ~file.ORDER_OF_COMPUTATION)
+        for record in layer.records
+    ]
+    return layer, needs_states
+
+
+FUNCTIONS: dict[str, Function] = dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent)

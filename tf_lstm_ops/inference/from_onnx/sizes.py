@@ -1,0 +1,111 @@
+"""Operators of the sizes of axes, from which exported models compute the targets of Reshape."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from tf_lstm_ops.inference.axes import Product, size_of
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Filled,
+    Function,
+    Operand,
+    Sizes,
+    refuse,
+)
+
+
+def _known(sizes: Sequence[int | Product], is_scalar: bool = False) -> Sizes | Array:
+    """Sizes, as an array where all are known."""
+    if all(isinstance(size, int) for size in sizes):
+        return np.array(sizes[0] if is_scalar else sizes, np.int64)
+    return Sizes(tuple(sizes), is_scalar)
+
+
+def _of(call: Call, index: int = 0) -> Sizes:
+    """An operand as sizes."""
+    found = call.operand(index)
+    if isinstance(found, np.ndarray) and found.ndim < 2 and found.dtype.kind in "iu":
+        return Sizes(tuple(map(int, found.ravel())), found.ndim == 0)
+    if not isinstance(found, Sizes):
+        refuse("it mixes sizes of axes with other arrays")
+    return found
+
+
+def shape(call: Call) -> list[Operand]:
+    """The sizes of the axes of an array."""
+    axes = call.traced().axes
+    start = int(call.attributes.get("start", 0))
+    end = call.attributes.get("end")
+    sizes = [product if size_of(product) is None else size_of(product) for product in axes]
+    return [_known(sizes[slice(start, end)])]  # type: ignore[arg-type]
+
+
+def _gather(call: Call) -> list[Operand]:
+    index = call.constant(1, "index")
+    sizes = _of(call).sizes
+    if index.ndim > 1 or any(not -len(sizes) <= k < len(sizes) for k in index.ravel()):
+        refuse(f"it takes the sizes of axes {index.tolist()}, and there are {len(sizes)}")
+    return [_known([sizes[k] for k in index.ravel()], index.ndim == 0)]
+
+
+def _slice(call: Call) -> list[Operand]:
+    starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
+    steps = call.integers(4, "steps") or [1]
+    if starts is None or ends is None or len(starts) != 1:
+        refuse("its bounds are not those of one axis")
+    return [_known(_of(call).sizes[starts[0] : ends[0] : steps[0]])]
+
+
+def _concat(call: Call) -> list[Operand]:
+    parts = [_of(call, k).sizes for k in range(len(call.operands))]
+    return [_known([size for part in parts for size in part])]
+
+
+def _vector(call: Call) -> list[Operand]:
+    return [dataclasses.replace(_of(call), is_scalar=False)]
+
+
+def _scalar(call: Call) -> list[Operand]:
+    return [dataclasses.replace(_of(call), is_scalar=len(_of(call).sizes) == 1)]
+
+
+def _same(call: Call) -> list[Operand]:
+    return [call.operand(0)]
+
+
+def _product(call: Call) -> list[Operand]:
+    """Products of sizes; of unknown ones their factors are joined."""
+    first, second = _of(call, 0), _of(call, 1)
+    if len(first.sizes) != 1 or len(second.sizes) != 1:
+        refuse("it multiplies several sizes of the call")
+    a, b = first.sizes[0], second.sizes[0]
+    if 1 in (a, b):
+        return [first if b == 1 else second]
+    if not isinstance(a, tuple) or not isinstance(b, tuple):
+        refuse("it multiplies a size of the call by a number")
+    return [Sizes(((*a, *b),), first.is_scalar and second.is_scalar)]
+
+
+def _range_or_filled(call: Call) -> list[Operand]:
+    value = call.attributes.get("value")
+    return [Filled(0.0 if value is None else float(np.ravel(value)[0]))]
+
+
+# Operators whose first operand is a `Sizes`, or any of Concat and Mul.
+FUNCTIONS: dict[str, Function] = {
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Unsqueeze": _vector,
+    "Squeeze": _scalar,
+    "Reshape": _vector,
+    "Cast": _same,
+    "Identity": _same,
+    "Mul": _product,
+    "ConstantOfShape": _range_or_filled,
+}

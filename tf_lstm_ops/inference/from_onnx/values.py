@@ -1,0 +1,121 @@
+"""What a name of an ONNX graph stands for while the graph is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tf_lstm_ops.inference.axes import Product, Traced, position
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Sizes of axes that are not all known before a call.
+
+    Attributes:
+      sizes: each a number, or the factors of an axis.
+      is_scalar: whether it is one number rather than a vector.
+    """
+
+    sizes: tuple[int | Product, ...]
+    is_scalar: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Filled:
+    """An array of equal elements, of sizes that may depend on the call.
+
+    Attributes:
+      value: the elements.
+    """
+
+    value: float
+
+
+# None: an operand that is left out.
+Operand = Traced | Array | Sizes | Filled | None
+
+
+class Unsupported(ValueError):  # noqa: N818
+    """A session does not compute a node. The text is the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A node with its operands.
+
+    Attributes:
+      node: the ``onnx.NodeProto``.
+      attributes: by name.
+      operands: what its inputs stand for.
+      opset: the version of the default domain.
+      used: for each output whether something reads it.
+      label: the node in words.
+    """
+
+    node: Any
+    attributes: Mapping[str, Any]
+    operands: Sequence[Operand]
+    opset: int
+    used: Sequence[bool]
+    label: str
+
+    def operand(self, index: int) -> Operand:
+        """An operand; None if it is absent."""
+        return self.operands[index] if index < len(self.operands) else None
+
+    def traced(self, index: int = 0) -> Traced:
+        """An operand that the model computes from its inputs; others are an error."""
+        found = self.operand(index)
+        if not isinstance(found, Traced):
+            refuse(f"its operand {index} is {_kind(found)}, not an array of the model's inputs")
+        return found
+
+    def constant(self, index: int, what: str) -> Array:
+        """An operand that is a constant; others are an error."""
+        found = self.operand(index)
+        if not isinstance(found, np.ndarray):
+            refuse(f"its {what} is {_kind(found)}, not a constant")
+        return found
+
+    def integers(self, index: int, name: str) -> list[int] | None:
+        """Integers of an attribute, which later versions of ONNX made an operand; None: absent."""
+        found: Any = self.attributes.get(name)
+        if found is None:
+            if self.operand(index) is None:
+                return None
+            found = self.constant(index, name)
+        return [int(each) for each in np.ravel(found)]
+
+    def axis(self, rank: int, default: int) -> int:
+        """The attribute axis, counted from the front."""
+        return position(int(self.attributes.get("axis", default)), rank)
+
+
+Function = Callable[[Call], Sequence[Operand]]
+
+
+def refuse(reason: str) -> NoReturn:
+    """Says that a session does not compute a node.
+
+    Args:
+      reason: why.
+
+    Raises:
+      Unsupported: always.
+    """
+    raise Unsupported(reason)
+
+
+def _kind(operand: Operand) -> str:
+    if operand is None:
+        return "absent"
+    if isinstance(operand, Traced):
+        return "computed from the model's inputs"
+    return "a size of the call" if isinstance(operand, Sizes) else "a constant"
