@@ -12,8 +12,8 @@ Array = np.ndarray
 OPS = {LSTMWeights: "LSTM", GRUWeights: "GRU", RNNWeights: "RNN"}
 
 
-def value(name: str, rank: int = 3) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None] * rank)
+def value(name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
 
 
 def tensors(arrays: dict[str, Array]) -> list[onnx.TensorProto]:
