@@ -161,7 +161,8 @@ def _chosen(found: list[Found], kind: str, node: str | None) -> list[Found]:
     if not fitting:
         classes = sorted({_CLASSES[each.node.op_type] for each in found})
         raise ValueError(
-            f"there is no node for {kind}; for {' and '.join(classes)} there is {_listed(found)}"
+            f"there is no node for {kind}; {' and '.join(f'{c}.from_onnx' for c in classes)} read "
+            f"{_listed(found)}"
         )
     if len(fitting) == 1 or _is_stack(fitting):
         return fitting

@@ -69,7 +69,9 @@ def _window_attributes(call: Call, axes: int) -> dict[str, list[int]]:
     return found
 
 
-def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, Any], Traced]:
+def _of_time(
+    call: Call, x: Traced, kernel: list[int]
+) -> tuple[int, dict[str, Any], Traced]:
     """The axis of time, the arguments of windows along it, and x as batch, time, channels.
 
     Axes of size 1 with a window of one element, as of a Conv1D that is written as a Conv2D, do
@@ -129,9 +131,7 @@ def _pool(kind: str, call: Call) -> list[Operand]:
         padding = "valid"
     if call.attributes.get("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
-    if not isinstance(padding, str) or (
-        padding == "same" and call.attributes.get("count_include_pad")
-    ):
+    if not isinstance(padding, str) or (padding == "same" and call.attributes.get("count_include_pad")):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
     return [_over_time(x, axis, layer(x.value), x.groups[2])]

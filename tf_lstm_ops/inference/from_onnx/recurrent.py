@@ -94,14 +94,10 @@ def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list
     states = []
     for operand in given:
         if not isinstance(operand, Traced) or operand.rank != 3:
-            refuse(
-                "one of its initial states is a constant; a session begins with zeros or with "
-                "inputs"
-            )
-        own = (
-            operand
-            if not layout
-            else operand.with_axes([operand.axes[1], operand.axes[0], operand.axes[2]])
+            refuse("one of its initial states is a constant; a session begins with zeros or with "
+                   "inputs")
+        own = operand if not layout else operand.with_axes(
+            [operand.axes[1], operand.axes[0], operand.axes[2]]
         )
         states.append(_of_directions(own, directions))
     return [state for pair in zip(*states, strict=True) for state in pair]
