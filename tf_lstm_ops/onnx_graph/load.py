@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def opset(model: onnx.ModelProto) -> int:
 
 
 def _errors_of_parsing() -> tuple[type[Exception], ...]:
-    message = _optional.require("google.protobuf.message", "an ONNX file", "onnx")
+    message = importlib.import_module("google.protobuf.message")  # onnx needs protobuf
     return message.DecodeError, ValueError, RuntimeError
 
 
@@ -91,7 +92,7 @@ def _checked(model: onnx.ModelProto, words: str, folder: str | None) -> onnx.Mod
         _check_graph(model.graph, [])
         external.load(model.graph, folder)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{words} is damaged: a name is no text: {error}") from error
+        raise ValueError(f"{words}: a name is no text: {error}") from error
     except ValueError as error:
         raise ValueError(f"{words}: {error}") from error
     return model
@@ -101,6 +102,7 @@ def _check_graph(graph: onnx.GraphProto, outer: list[set[str]]) -> None:
     """Checks that each value is made once, before it is read."""
     if len(outer) > _DEEPEST:
         raise ValueError(f"graphs are inside each other more than {_DEEPEST} deep")
+    _check_names(graph)
     own: set[str] = set()
     _add(own, [value.name for value in graph.input], "input of the graph")
     tensors = [tensor.name for tensor in graph.initializer]
@@ -120,6 +122,19 @@ def _check_graph(graph: onnx.GraphProto, outer: list[set[str]]) -> None:
         _add(own, [name for name in node.output if name], f"output of the {label(node)}:")
     for value in graph.output:
         _require_made(value.name, visible, later, "an output of the graph")
+
+
+def _check_names(graph: onnx.GraphProto) -> None:
+    """Checks that names are texts. Protobuf gives bytes for what is none, or raises an error."""
+    names: list[object] = [value.name for value in (*graph.input, *graph.output)]
+    names += [tensor.name for tensor in graph.initializer]
+    names += [tensor.values.name for tensor in graph.sparse_initializer]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        names += [attribute.name for attribute in node.attribute]
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise ValueError(f"a name is no text: {wrong[:60]!r}")
 
 
 def _add(names: set[str], more: list[str], what: str) -> None:

@@ -277,11 +277,10 @@ def _checked_size(arrays: dict[str, Array | None], directions: int, gates: int) 
         )
         expected = words.get(name) or str(list(shape)).replace("'", "")
         _require(fits and size > 0, f"{name} must be {expected} but is {list(array.shape)}")
-        numbers = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-        _require(
-            numbers and array.dtype == recurrent.dtype,
-            f"{name} must be of floats, of the type of R, {recurrent.dtype}, but is {array.dtype}",
-        )
+        floats = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+        _require(floats, f"{name} must be of floats but is {array.dtype}")
+        dtype = recurrent.dtype
+        _require(array.dtype == dtype, f"{name} must be {dtype} as R but is {array.dtype}")
     return size
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
+from tf_lstm_ops.weights import onnx_file
+from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require, require_shape
 from tf_lstm_ops.weights.canonical import Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 
 if TYPE_CHECKING:
+    import onnx
     from typing_extensions import Self
+
+    from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode
 
 
 class Onnx(NamedTuple):
@@ -46,7 +51,12 @@ class OnnxFormat(Weights):
 
     @classmethod
     def _from_onnx(
-        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None, P: ArrayLike | None, **options: Any
+        cls,
+        W: Any,
+        R: ArrayLike | None,
+        B: ArrayLike | None,
+        P: ArrayLike | None = None,
+        **options: Any,
     ) -> Self:
         recurrent, gates = as_numbers("R", R), len(cls._GATES)
         require_shape("R", recurrent, "D", f"{gates}H".removeprefix("1"), "H")
@@ -76,6 +86,27 @@ class OnnxFormat(Weights):
             for d in range(directions)
         ]
         return cls(tuple(cells), directions, **options)
+
+    @classmethod
+    def _from_onnx_file(cls, source: Any, node: str | None, arrays: dict[str, Any]) -> Self:
+        """From a file or model; arrays are the other arguments, which must be None."""
+        given = [name for name, array in arrays.items() if array is not None]
+        require(
+            not given,
+            f"W is a file or a model, which has {', '.join(given)}; leave this argument out, or "
+            "pass W as an array",
+        )
+        layers = onnx_file.read(source, cls.__name__, node)
+        onnx_file.warn(layers)
+        options = cls._options_from_onnx(layers)
+        found = [cls._from_onnx(x.W, x.R, x.B, x.P, **options) for x in layers]
+        cells = tuple(cell for weights in found for cell in weights.cells)
+        return cls(cells, found[0].directions, **options)
+
+    @classmethod
+    def _options_from_onnx(cls, layers: list[RecurrentNode]) -> dict[str, Any]:
+        """The attributes of the weights beside the arrays."""
+        return {}
 
     def to_onnx(self) -> Onnx:
         """The inputs of a node LSTM, GRU or RNN.
@@ -111,24 +142,49 @@ class LSTMOnnxFormat(OnnxFormat):
 
     @classmethod
     def from_onnx(
-        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None = None, P: ArrayLike | None = None
+        cls,
+        W: ArrayLike | os.PathLike[str] | onnx.ModelProto,
+        R: ArrayLike | None = None,
+        B: ArrayLike | None = None,
+        P: ArrayLike | None = None,
+        *,
+        node: str | None = None,
     ) -> Self:
-        """From the inputs of an ONNX node LSTM, of any `direction`.
+        """From an ONNX file, or from the inputs of a node LSTM, of any `direction`.
 
-        A node is one layer. The weights do not depend on whether `direction` is "forward" or
-        "reverse". The target layer has this setting, such as Keras' go_backwards.
+        `from_onnx(path)` reads a node of the file, also in a sub-graph such as a branch of If. A
+        node is one layer. If all such nodes of a file are a stack, they are the layers: each one
+        reads the output of the one before, with no other than Squeeze, Transpose, Reshape, Identity
+        and Dropout between them, and has the same size, direction and options. Nodes
+        DynamicQuantizeLSTM of ONNX Runtime are dequantized.
+
+        `from_onnx(W, R, B, P)` takes the arrays of a node.
+
+        The weights do not depend on whether `direction` is "forward" or "reverse", and on `layout`.
+        The target layer has this setting, such as Keras' go_backwards. `activations` other than the
+        default and `clip` are not part of the weights; for a file a UserWarning names them.
 
         Args:
-          W, R: [D, 4H, I] and [D, 4H, H], gates i, o, f, c.
-          B: [D, 8H], or None for zero.
-          P: [D, 3H], peepholes i, o, f; None without peepholes.
+          W: the path of an ONNX file, or an `onnx.ModelProto`; or [D, 4H, I], gates i, o, f, c.
+          R: [D, 4H, H], gates i, o, f, c; None for a file.
+          B: [D, 8H], or None for zero, and for a file.
+          P: [D, 3H], peepholes i, o, f; None without peepholes, and for a file.
+          node: of a file with several nodes, the name of the one to read, or of an output of it.
+            The error that comes without it lists the names. None for arrays.
 
         Returns:
-          The weights of one layer.
+          The weights of one layer, or of the layers of a stack.
 
         Raises:
-          ValueError: the shapes are inconsistent.
+          ImportError: the package onnx is not installed, and W is a file.
+          OSError: the file cannot be read, or one beside it that has its tensors.
+          ValueError: the shapes are inconsistent; or the file is damaged; it has no such node, or
+            several, and `node` names none; the weights are computed at run time; or input_forget
+            is 1.
         """
+        if onnx_file.is_file(W):
+            return cls._from_onnx_file(W, node, {"R": R, "B": B, "P": P})
+        onnx_file.require_no_node(node)
         return cls._from_onnx(W, R, B, P)
 
 
@@ -137,20 +193,43 @@ class GRUOnnxFormat(OnnxFormat):
 
     @classmethod
     def from_onnx(
-        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None = None, *, linear_before_reset: int = 0
+        cls,
+        W: ArrayLike | os.PathLike[str] | onnx.ModelProto,
+        R: ArrayLike | None = None,
+        B: ArrayLike | None = None,
+        *,
+        linear_before_reset: int | None = None,
+        node: str | None = None,
     ) -> Self:
-        """From the inputs of an ONNX node GRU, of any `direction`; see LSTMWeights.from_onnx.
+        """From an ONNX file, or from the inputs of a node GRU; see LSTMWeights.from_onnx.
 
         Args:
-          W, R: [D, 3H, I] and [D, 3H, H], gates z, r, h.
-          B: [D, 6H], or None for zero.
-          linear_before_reset: the node's attribute, with its default. 0 is Keras'
-            reset_after=False.
+          W: the path of an ONNX file, or an `onnx.ModelProto`; or [D, 3H, I], gates z, r, h.
+          R: [D, 3H, H], gates z, r, h; None for a file.
+          B: [D, 6H], or None for zero, and for a file.
+          linear_before_reset: the node's attribute; None: that of the file's node, and 0 for
+            arrays. 0 is Keras' reset_after=False.
+          node: as of LSTMWeights.from_onnx.
 
         Returns:
-          The weights of one layer.
+          The weights of one layer, or of the layers of a stack.
 
         Raises:
-          ValueError: the shapes are inconsistent.
+          ImportError, OSError: as of LSTMWeights.from_onnx.
+          ValueError: as of LSTMWeights.from_onnx; or linear_before_reset is not that of the file.
         """
-        return cls._from_onnx(W, R, B, None, reset_after=bool(linear_before_reset))
+        if not onnx_file.is_file(W):
+            onnx_file.require_no_node(node)
+            return cls._from_onnx(W, R, B, reset_after=bool(linear_before_reset))
+        weights = cls._from_onnx_file(W, node, {"R": R, "B": B})
+        said: bool = weights.reset_after  # type: ignore[attr-defined]
+        require(
+            linear_before_reset is None or bool(linear_before_reset) == said,
+            f"linear_before_reset must be {int(said)}, that of the node, but is "
+            f"{linear_before_reset}",
+        )
+        return weights
+
+    @classmethod
+    def _options_from_onnx(cls, layers: list[RecurrentNode]) -> dict[str, Any]:
+        return {"reset_after": layers[0].linear_before_reset}

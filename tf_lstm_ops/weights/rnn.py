@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tf_lstm_ops.weights import onnx_file
 from tf_lstm_ops.weights.arrays import Array, require
 from tf_lstm_ops.weights.canonical import CellWeights
 from tf_lstm_ops.weights.cudnn import CudnnFormat
@@ -17,7 +18,10 @@ from tf_lstm_ops.weights.onnx import OnnxFormat
 from tf_lstm_ops.weights.safetensors import SafetensorsFormat
 
 if TYPE_CHECKING:
+    import onnx
     from typing_extensions import Self
+
+    from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode
 
 _ACTIVATIONS = ("tanh", "relu")
 
@@ -156,23 +160,41 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
 
     @classmethod
     def from_onnx(
-        cls, W: ArrayLike, R: ArrayLike, B: ArrayLike | None = None, *, activation: str = "tanh"
+        cls,
+        W: ArrayLike | os.PathLike[str] | onnx.ModelProto,
+        R: ArrayLike | None = None,
+        B: ArrayLike | None = None,
+        *,
+        activation: str | None = None,
+        node: str | None = None,
     ) -> Self:
-        """From the inputs of an ONNX node RNN, of any `direction`; see LSTMWeights.from_onnx.
+        """From an ONNX file, or from the inputs of a node RNN; see LSTMWeights.from_onnx.
 
         Args:
-          W, R: [D, H, I] and [D, H, H].
-          B: [D, 2H], or None for zero.
-          activation: "tanh" or "relu", by the node's attribute activations, which is "Tanh" if
-            absent.
+          W: the path of an ONNX file, or an `onnx.ModelProto`; or [D, H, I].
+          R: [D, H, H]; None for a file.
+          B: [D, 2H], or None for zero, and for a file.
+          activation: "tanh" or "relu", by the node's attribute activations; None: that of the
+            file's node, and "tanh" for arrays, the default of the attribute.
+          node: as of LSTMWeights.from_onnx.
 
         Returns:
-          The weights of one layer.
+          The weights of one layer, or of the layers of a stack.
 
         Raises:
-          ValueError: the shapes are inconsistent, or activation is another one.
+          ImportError, OSError: as of LSTMWeights.from_onnx.
+          ValueError: as of LSTMWeights.from_onnx; or activation is another one, or not that of the
+            file.
         """
-        return cls._from_onnx(W, R, B, None, activation=activation)
+        if onnx_file.is_file(W):
+            weights = cls._from_onnx_file(W, node, {"R": R, "B": B})
+            return weights._with(activation, is_known=True)
+        onnx_file.require_no_node(node)
+        return cls._from_onnx(W, R, B, activation="tanh" if activation is None else activation)
+
+    @classmethod
+    def _options_from_onnx(cls, layers: list[RecurrentNode]) -> dict[str, Any]:
+        return {"activation": onnx_file.rnn_activation(layers)}
 
     @classmethod
     def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""ONNX files: what is read of them, and what is refused."""
