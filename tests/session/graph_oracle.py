@@ -142,6 +142,12 @@ def _pooling(node: f.Node, a: dict[str, Array], x: Array) -> Array:
     return np.nanmean(windows, axis=-1) if is_average else windows.max(axis=-1)
 
 
+def _slice(node: f.Node, a: dict[str, Array], x: Array) -> Array:
+    axis, start, stop, *rest = node.ints
+    part = np.moveaxis(x, axis, 0)[start:stop]
+    return np.moveaxis(part[::-1] if any(rest) else part, 0, axis)
+
+
 def _global_pooling(node: f.Node, a: dict[str, Array], x: Array, mask: Any = None) -> Array:
     mode, keeps_axis = [*node.ints, 0, 0][:2]
     if mode in (2, 3):
@@ -229,9 +235,7 @@ KINDS = {
     f.REPETITION: lambda node, a, x: np.repeat(x[:, None], node.ints[0], axis=1),
     f.UPSAMPLING: lambda node, a, x: np.repeat(x, node.ints[0], axis=1),
     f.PADDING: _padding,
-    f.SLICE: lambda node, a, x: np.moveaxis(
-        np.moveaxis(x, node.ints[0], 0)[node.ints[1] : node.ints[2]], 0, node.ints[0]
-    ),
+    f.SLICE: _slice,
     f.CONCATENATION: lambda node, a, *x: np.concatenate(x, axis=node.ints[0]),
     f.COMBINATION: lambda node, a, *x: COMBINATIONS[[*node.ints, 0][0]](*x),
     f.PAIRS: _pairs,

@@ -160,6 +160,9 @@ def _pooling(rng: np.random.Generator) -> f.Graph:
     return b.graph(*outputs, output_structure=1)
 
 
+SLICES = [1, 1, 3], [2, -3, 2**54], [-1, 0, -1], [1, 0, 2**54, 1], [-1, 1, -1, 1]
+
+
 def _shapes(rng: np.random.Generator) -> f.Graph:
     b = Builder(rng, f.Input([4, C]))
     flat = b.plain(f.RESHAPE, 0, ints=[1, -1])
@@ -170,7 +173,7 @@ def _shapes(rng: np.random.Generator) -> f.Graph:
         *(b.plain(f.PADDING, 0, ints=ints) for ints in ([2, 1], [-1, 3], [-1, -2], [2, 3, 1])),
         b.plain(f.CONCATENATION, 0, b.plain(f.PADDING, 0, ints=[1, 0]), ints=[1]),
         *(b.plain(f.PAIRS, 0, ints=[mode]) for mode in (0, 1)),
-        *(b.plain(f.SLICE, 0, ints=ints) for ints in ([1, 1, 3], [2, -3, 2**54], [-1, 0, -1])),
+        *(b.plain(f.SLICE, 0, ints=ints) for ints in SLICES),
     ]
     return b.graph(*outputs, output_structure=1)
 

@@ -274,13 +274,22 @@ class _Division:
         """
         if isinstance(want, int):
             return self._of_size(want, end)
-        found = []
-        for factor in want if end == 0 else reversed(want):
-            while self.left and self.left[end].size == 1 and self.left[end] is not factor:
-                self.left.pop(end)
-            if not self.left or self.left[end] is not factor:
+        if not any(factor.size is None for factor in want):
+            return self._of_size(math.prod(factor.size or 0 for factor in want), end)
+        unknown = [factor for factor in want if factor.size is None]
+        number = math.prod(factor.size or 1 for factor in want)
+        found: list[Factor] = []
+        while unknown or number != 1:
+            if not self.left:
+                raise AxesError("it does not keep the number of elements")
+            factor = self.left.pop(end)
+            found.append(factor)
+            if factor.size is None and factor in unknown:
+                unknown.remove(factor)
+            elif factor.size is not None and number % factor.size == 0:
+                number //= factor.size
+            else:
                 raise AxesError("it moves elements of one axis to another")
-            found.append(self.left.pop(end))
         return tuple(found if end == 0 else reversed(found))
 
     def _of_size(self, want: int, end: int) -> Product:
@@ -404,8 +413,8 @@ def joined(values: Sequence[Value]) -> Value:
       What they are all parts of, where they are; else a `Concatenate` of them.
     """
     parts: list[Any] = [value.node for value in values]
-    if all(isinstance(part, graph.Node) and part.layer.kind == file.SLICE for part in parts):
-        bounds = [part.layer.ints for part in parts]
+    if all(map(_is_plain_slice, parts)):
+        bounds = [part.layer.ints[:3] for part in parts]
         sources = [part.operands[0] for part in parts]
         ends = [0, *(stop for _, _, stop in bounds)]
         is_whole = ends[-1] == file.MAX_SIZE and all(
@@ -414,3 +423,8 @@ def joined(values: Sequence[Value]) -> Value:
         if is_whole and len({source.key for source in sources}) == 1:
             return sources[0]
     return Concatenate()(*values)
+
+
+def _is_plain_slice(node: Any) -> bool:
+    is_slice = isinstance(node, graph.Node) and node.layer.kind == file.SLICE
+    return is_slice and not node.layer.ints[3]

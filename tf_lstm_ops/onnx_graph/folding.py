@@ -234,6 +234,13 @@ def _arithmetic(function: Callable[..., Array]) -> Callable[[Attributes, Operand
     return of
 
 
+def _product(given: Attributes, operands: Operands) -> Array:
+    x = _array(operands, 0)
+    axes = _axes(given, operands)
+    keepdims = bool(given.get("keepdims", 1))
+    return np.asarray(np.prod(x, None if axes is None else tuple(axes), x.dtype, keepdims=keepdims))
+
+
 def _not(given: Attributes, operands: Operands) -> Array:
     x = _array(operands, 0)
     _require(x.dtype.kind == "b", "the input is not boolean")
@@ -281,6 +288,7 @@ _FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {
     "Greater": _arithmetic(np.greater),
     "Less": _arithmetic(np.less),
     "Not": _not,
+    "ReduceProd": _product,
     "Add": _arithmetic(np.add),
     "Sub": _arithmetic(np.subtract),
     "Mul": _arithmetic(np.multiply),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.axes import (
     Factor,
     Product,
@@ -101,6 +101,27 @@ def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, A
     return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
 
 
+def _padded_by(axis: int, windows: dict[str, Any], x: Traced) -> tuple[int, dict[str, Any], Traced]:
+    """The arguments of a convolution that adds the zeros of a Pad before it itself.
+
+    So a causal one can stream.
+    """
+    made: Any = x.value.node
+    if not isinstance(made, graph.Node) or made.layer.kind != file.PADDING:
+        return axis, windows, x
+    before, behind, reflects = made.layer.ints
+    padding = (0, 0) if windows["padding"] == "valid" else windows["padding"]
+    if reflects or min(before, behind) < 0 or isinstance(padding, str):
+        return axis, windows, x
+    windows = {**windows, "padding": (before + padding[0], behind + padding[1])}
+    steps = size_of(x.groups[1])
+    time = (Factor(None if steps is None else steps - before - behind),)
+    groups = (x.groups[0], time, x.groups[2])
+    axes = tuple(time if k == axis else product for k, product in enumerate(x.axes))
+    source: Any = made.operands[0]
+    return axis, windows, Traced(source, groups, axes)
+
+
 def _steps(steps: int | None, windows: Mapping[str, Any]) -> int | None:
     """The number of windows over a number of steps."""
     if steps is None:
@@ -124,7 +145,7 @@ def _over_time(
 
 def _conv(call: Call) -> list[Operand]:
     x, weights = call.traced(), call.constant(1, "kernel")
-    axis, windows, x = _of_time(call, x, [*weights.shape[2:]])
+    axis, windows, x = _padded_by(*_of_time(call, x, [*weights.shape[2:]]))
     units, channels, size = weights.shape[0], weights.shape[1], windows["size"]
     arguments = {name: value for name, value in windows.items() if name != "size"}
     bias = None if call.operand(2) is None else call.constant(2, "bias")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.axes import (
     AxesError,
     Factor,
@@ -85,7 +85,7 @@ def _flatten(call: Call) -> list[Operand]:
 
 def _expand(call: Call) -> list[Operand]:
     x = call.operand(0)
-    if isinstance(x, Filled):
+    if isinstance(x, Filled | Sizes):  # a size for each row is this size
         return [x]
     if isinstance(x, np.ndarray) and x.size and (x == x.ravel()[0]).all():
         return [Filled(float(x.ravel()[0]))]
@@ -155,6 +155,51 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     return Traced(value, groups, axes, x.is_float)
 
 
+def reversed_along(x: Traced, axis: int) -> Traced:
+    """The elements of an axis in the opposite order.
+
+    Args:
+      x: the array.
+      axis: which axis.
+
+    Returns:
+      The array.
+
+    Raises:
+      AxesError: a session cannot take them so.
+    """
+    product = x.axes[axis]
+    if not real(product):
+        return x
+    group, behind = _group_with(x, product)
+    if group == 0:
+        raise AxesError("it reverses the batch")
+    if group < 0 or behind != 1:
+        x, group = _separated(x, axis), 1
+    made: Any = x.value.node
+    layer = layers.Slice(-1 if group == len(x.groups) - 1 else group, reverse=True)
+    is_reversed = isinstance(made, graph.Node) and made.layer.kind == file.SLICE
+    if is_reversed and made.layer.ints == layer.record.ints:
+        return x.with_value(made.operands[0])  # twice is not at all
+    return x.with_value(layer(x.value))
+
+
+def _reverse_sequence(call: Call) -> list[Operand]:
+    """A reversal of all rows by the same length, that of the axis."""
+    x, lengths = call.traced(), call.operand(1)
+    axis = position(int(call.attributes.get("time_axis", 0)), x.rank)
+    size = size_of(x.axes[axis])
+    if isinstance(lengths, Sizes):
+        is_whole = all(each in (size, x.axes[axis]) for each in lengths.sizes)
+    elif isinstance(lengths, Filled):
+        is_whole = lengths.value == size
+    else:
+        is_whole = bool((call.constant(1, "lengths") == size).all())
+    if not is_whole:
+        refuse("its lengths are not that of the axis")
+    return [reversed_along(x, axis)]
+
+
 def _group_with(x: Traced, product: Product) -> tuple[int, int | None]:
     """The axis of the value that an axis is, and the size of what is behind it in this axis.
 
@@ -189,8 +234,11 @@ def _slice(call: Call) -> list[Operand]:
     axes = call.integers(3, "axes") or [*range(len(starts))]
     steps = call.integers(4, "steps") or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step == -1 and start in (-1, 2**63 - 1) and end < -(2**30):
+            x = reversed_along(x, position(axis, x.rank))
+            continue
         if step != 1:
-            refuse(f"a session takes parts with a step of 1, and this one is {step}")
+            refuse(f"a session takes parts with the steps 1 and -1, and this one has {step}")
         # The largest numbers stand for the end.
         x = part_of(x, position(axis, x.rank), start, None if end > 2**30 else end)
     return [x]
@@ -341,6 +389,7 @@ FUNCTIONS: dict[str, Function] = {
     "Cast": _cast,
     "Slice": _slice,
     "Split": _split,
+    "ReverseSequence": _reverse_sequence,
     "Gather": _gather,
     "Concat": _concat,
     "Pad": _pad,

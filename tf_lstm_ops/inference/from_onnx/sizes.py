@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from tf_lstm_ops.inference.axes import Product, size_of
+from tf_lstm_ops.inference.axes import Factor, Product, size_of
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -91,6 +92,23 @@ def _product(call: Call) -> list[Operand]:
     return [Sizes(((*a, *b),), first.is_scalar and second.is_scalar)]
 
 
+def _split(call: Call) -> list[Operand]:
+    sizes = _of(call).sizes
+    if len(sizes) != len(call.used):
+        refuse("it divides sizes into other parts than single ones")
+    return [_known([each]) for each in sizes]
+
+
+def _whole_product(call: Call) -> list[Operand]:
+    """The product of all sizes."""
+    sizes = _of(call).sizes
+    numbers = math.prod(each for each in sizes if isinstance(each, int))
+    factors = tuple(f for each in sizes if isinstance(each, tuple) for f in each)
+    if numbers != 1 and factors:
+        factors = (*factors, Factor(numbers))
+    return [_known([factors or numbers], not call.attributes.get("keepdims", 1))]
+
+
 def size(call: Call) -> list[Operand]:
     """The number of elements of an array."""
     sizes = call.operand(0)
@@ -127,6 +145,8 @@ FUNCTIONS: dict[str, Function] = {
     "Identity": _same,
     "Mul": _product,
     "Size": size,
+    "Split": _split,
+    "ReduceProd": _whole_product,
     **dict.fromkeys(("Equal", "Greater", "Less"), _comparison),
     "ConstantOfShape": _filled,
 }

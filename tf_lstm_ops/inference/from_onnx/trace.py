@@ -11,7 +11,7 @@ import numpy as np
 
 from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
-from tf_lstm_ops.inference.from_onnx import elementwise, products, recurrent, shapes, sizes
+from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
 from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of
 from tf_lstm_ops.inference.from_onnx.values import Array, Call, Filled, Operand, Sizes, Unsupported
 from tf_lstm_ops.onnx_graph.attributes import attributes, label
@@ -32,8 +32,9 @@ _OF_INTEGERS = (
         "Unsqueeze",
         "Reshape",
     ),
-    *("Flatten", "Expand", "Concat"),
+    *("Flatten", "Expand"),
 )
+_LOOPS = ("Loop", "Scan")
 _MOST_TRIALS = 64  # of choices of the batch axes: 6 inputs with two each
 
 
@@ -156,7 +157,8 @@ class _Tracer:
 
     def _follow(self, nodes: Sequence[Any], outputs: Sequence[str]) -> None:
         needed, read = _needed(nodes, outputs)
-        for node in needed:
+        loops = [node for node in needed if node.op_type in _LOOPS]
+        for node in loops[:1] or needed:
             try:
                 found = self._results(node, [name in read for name in node.output])
             except (Unsupported, AxesError, ValueError) as error:
@@ -180,7 +182,7 @@ class _Tracer:
 
     def _results(self, node: Any, used: Sequence[bool]) -> Sequence[Operand]:
         """What the outputs of a node stand for."""
-        operands = [self._get(name) for name in node.input]
+        operands = [] if node.op_type in _LOOPS else [self._get(name) for name in node.input]
         if node.op_type == "If" and node.domain in _DOMAINS:
             return self._branch(node, operands)
         call = Call(node, attributes(node), operands, self._opset, used, label(node))
@@ -188,11 +190,17 @@ class _Tracer:
             folded = evaluate(node, operands, self._opset)  # type: ignore[arg-type]
             if folded is not None:
                 return folded
+        if indices.is_of_indices(call):
+            return indices.computed(call)
         function = _FUNCTIONS.get(node.op_type) if node.domain in _DOMAINS else None
         # The target of Reshape is not what it moves.
         moved = operands[:1] if node.op_type == "Reshape" else operands
         if any(isinstance(each, Sizes) for each in moved):
             function = sizes.FUNCTIONS.get(node.op_type, function)
+        if node.op_type in _LOOPS:
+            raise Unsupported(
+                "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
+            )
         if function is None:
             domain = f" of the domain {node.domain}" if node.domain not in _DOMAINS else ""
             raise Unsupported(

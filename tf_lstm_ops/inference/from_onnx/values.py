@@ -40,6 +40,11 @@ class Filled:
 
 
 @dataclasses.dataclass(frozen=True)
+class Shifted:
+    """Indices plus a number: what negative indices would be. Nothing may read it."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Squares:
     """The sum of the squares of arrays, of which the square root is a magnitude.
 
@@ -51,7 +56,7 @@ class Squares:
 
 
 # None: an operand that is left out.
-Operand = Traced | Array | Sizes | Filled | Squares | None
+Operand = Traced | Array | Sizes | Filled | Squares | Shifted | None
 
 
 class Unsupported(ValueError):

@@ -137,12 +137,13 @@ class ReflectPadding1D(Record):
 
 
 class Slice(Record):
-    """Elements of an axis from start to stop, as x[:, start:stop] in NumPy.
+    """Elements of an axis from start to stop, as x[:, start:stop] in NumPy, or backwards.
 
     Args:
       axis: -1 for the last one, or from 1 on, where 1 is that behind the batch.
       start: the first element; a negative number counts from the end.
       stop: the element behind the last one; None: the end.
+      reverse: whether the elements are in the opposite order.
       name: for messages.
 
     Raises:
@@ -151,19 +152,20 @@ class Slice(Record):
     """
 
     def __init__(
-        self, axis: int = -1, start: int = 0, stop: int | None = None, name: str | None = None
+        self,
+        axis: int = -1,
+        start: int = 0,
+        stop: int | None = None,
+        reverse: bool = False,
+        name: str | None = None,
     ) -> None:
         if axis != -1 and not 1 <= axis <= 5:
             raise ValueError(f"axis must be -1, or from 1 to 5. Received: axis={axis}")
-        end = file.MAX_SIZE if stop is None else stop
-        ints = (
-            axis,
-            *(checks.size(*each, -file.MAX_SIZE) for each in (("start", start), ("stop", end))),
-        )
-        if max(ints) > file.MAX_SIZE:
-            raise ValueError(
-                f"start and stop must be at most {file.MAX_SIZE}. Received: {ints[1:]}"
-            )
+        first = checks.size("start", start, -file.MAX_SIZE)
+        end = file.MAX_SIZE if stop is None else checks.size("stop", stop, -file.MAX_SIZE)
+        if max(first, end) > file.MAX_SIZE:
+            raise ValueError(f"start and stop must be at most 2^54. Received: {start}, {stop}")
+        ints = (axis, first, end, int(bool(reverse)))
         super().__init__(file.Layer(name or "Slice", file.SLICE, ints=ints))
 
 
