@@ -1,0 +1,248 @@
+"""LSTM, GRU and RNN of ONNX in a session, beside ONNX Runtime."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="reads and makes the models")
+pytest.importorskip("onnxruntime", reason="runs the models")
+import onnx.reference
+
+from session.onnx_sources import Array, assert_close, check, draw, model, node, runtime
+from tf_lstm_ops.inference import Session
+
+I, H = 3, 4
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+DIRECTIONS = ["forward", "reverse", "bidirectional"]
+
+
+def weights(op: str, directions: int = 1, inputs: int = I, peepholes: bool = False) -> Any:
+    rng, rows = np.random.default_rng(5), GATES[op] * H
+    shapes = {"w": (rows, inputs), "r": (rows, H), "b": (2 * rows,)}
+    shapes |= {"p": (3 * H,)} if peepholes else {}
+    return {k: 0.5 * rng.standard_normal((directions, *shape)) for k, shape in shapes.items()}
+
+
+def layer(op: str, inputs: str = "x w r b", outputs: str = "y", **attributes: Any) -> Any:
+    return node(op, inputs, outputs, hidden_size=H, **attributes)
+
+
+def directions_of(direction: str) -> int:
+    return 1 + (direction == "bidirectional")
+
+
+def outputs_of(op: str) -> list[str]:
+    pairs = ["y", "y h", "- h"]
+    return [*pairs, "y h c", "y - c", "- h c", "- - c"] if op == "LSTM" else pairs
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_outputs(op: str, direction: str) -> None:
+    """Each combination of outputs that something reads."""
+    arrays = weights(op, directions_of(direction))
+    for outputs in outputs_of(op):
+        names = outputs.replace("-", "")
+        nodes = [layer(op, outputs=outputs, direction=direction)]
+        check(model(nodes, ("T", "B", I), arrays, names))
+
+
+@pytest.mark.parametrize("opset", [7, 11, 14, 22])
+@pytest.mark.parametrize("op", GATES)
+def test_opsets(op: str, opset: int) -> None:
+    check(model([layer(op)], ("T", "B", I), weights(op), opset=opset))
+
+
+@pytest.mark.parametrize("linear_before_reset", [0, 1])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_gru(direction: str, linear_before_reset: int) -> None:
+    options = {"direction": direction, "linear_before_reset": linear_before_reset}
+    arrays = weights("GRU", directions_of(direction))
+    check(model([layer("GRU", outputs="y h", **options)], ("T", "B", I), arrays, "y h"))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_peepholes(direction: str) -> None:
+    arrays = weights("LSTM", directions_of(direction), peepholes=True)
+    nodes = [layer("LSTM", "x w r b - - - p", "y h c", direction=direction)]
+    check(model(nodes, ("T", "B", I), arrays, "y h c"))
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_no_bias(op: str) -> None:
+    arrays = weights(op)
+    del arrays["b"]
+    check(model([layer(op, "x w r")], ("T", "B", I), arrays))
+
+
+ACTIVATIONS: dict[str, list[list[str]]] = {
+    "LSTM": [["Sigmoid", "Relu", "Relu"], ["Sigmoid", "Softsign", "Softsign"]],
+    "GRU": [["Sigmoid", "Relu"], ["Sigmoid", "Softsign"], ["Relu", "Tanh"]],
+    "RNN": [["Relu"], ["Tanh"]],
+}
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_activations(op: str, direction: str) -> None:
+    count = directions_of(direction)
+    for names in ACTIVATIONS[op]:
+        nodes = [layer(op, direction=direction, activations=names * count)]
+        check(model(nodes, ("T", "B", I), weights(op, count)))
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_hard_sigmoid(direction: str) -> None:
+    count = directions_of(direction)
+    options = {
+        "activations": ["HardSigmoid", "Tanh", "Tanh"] * count,
+        "activation_alpha": [1 / 6] * count,
+        "activation_beta": [0.5] * count,
+        "direction": direction,
+    }
+    check(model([layer("LSTM", **options)], ("T", "B", I), weights("LSTM", count)))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_initial_states_that_are_inputs(op: str, direction: str) -> None:
+    count, is_lstm = directions_of(direction), op == "LSTM"
+    inputs = {"x": ("T", "B", I), "h0": (count, "B", H)}
+    inputs |= {"c0": (count, "B", H)} if is_lstm else {}
+    states, outputs = ("h0 c0", "y h c") if is_lstm else ("h0", "y h")
+    nodes = [layer(op, f"x w r b - {states}", outputs, direction=direction)]
+    check(model(nodes, inputs, weights(op, count), outputs))
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_initial_states_of_the_batch_first(op: str) -> None:
+    """They are transposed before the node, and their outputs behind it."""
+    inputs = {"x": ("B", "T", I), "s": ("B", 1, H)}
+    nodes = [
+        node("Transpose", "x", "xt", perm=[1, 0, 2]),
+        node("Transpose", "s", "h0", perm=[1, 0, 2]),
+        layer(op, "xt w r b - h0" + (" h0" if op == "LSTM" else ""), "ys h"),
+        node("Transpose", "ys", "y", perm=[2, 0, 1, 3]),
+        node("Transpose", "h", "z", perm=[1, 0, 2]),
+    ]
+    check(model(nodes, inputs, weights(op), "y z"))
+
+
+@pytest.mark.parametrize("how", ["constant", "shape", "number"])
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+def test_initial_states_of_zeros(op: str, how: str) -> None:
+    """A constant, zeros of the shape of the input, and an input that is the constant 0."""
+    nodes, arrays, options = [], weights(op), {}
+    inputs: dict[str, Any] = {"x": ("T", "B", I)}
+    if how == "shape":
+        nodes = [
+            node("Shape", "x", "sizes"),
+            node("Gather", "sizes one", "rows"),
+            node("Concat", "first rows last", "target", axis=0),
+            node("ConstantOfShape", "target", "zeros"),
+        ]
+        arrays |= {"one": [1], "first": [1], "last": [H]}
+    elif how == "number":
+        inputs["zeros"], options = (1, "B", H), {"constants": {"zeros": 0}}
+    states = "zeros zeros" if op == "LSTM" else "zeros"
+    nodes += [layer(op, f"x w r b - {states}")]
+    proto = model(nodes, inputs, arrays)
+    if how == "shape":
+        check(proto)
+    else:
+        want = model([layer(op)], ("T", "B", I), arrays)
+        if how == "constant":
+            inputs["x"] = ("T", "B", I)
+            arrays["zeros"] = np.zeros((1, 1, H))
+            proto = model(nodes, inputs, arrays)
+        x = draw(want, 2)
+        session = Session.from_onnx(proto, check=False, **options)
+        assert_close(
+            session(x["x"].swapaxes(0, 1)), runtime(want)(x)[0].transpose(2, 0, 1, 3)
+        )
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_layout(op: str, direction: str) -> None:
+    """The batch first, which ONNX Runtime refuses: beside the other layout with transpositions."""
+    count, outputs = directions_of(direction), "y h c" if op == "LSTM" else "y h"
+    arrays = weights(op, count)
+    states = "s s" if op == "LSTM" else "s"
+    inputs = {"x": ("B", "T", I), "s": ("B", count, H)}
+    first = layer(op, f"x w r b - {states}", outputs, direction=direction, layout=1)
+    session = Session.from_onnx(model([first], inputs, arrays, outputs, 14), check=False)
+    inputs = {"x": ("T", "B", I), "s": (count, "B", H)}
+    second = layer(op, f"x w r b - {states}", outputs, direction=direction)
+    want = model([second], inputs, arrays, outputs)
+    feeds = draw(want, 2)
+    found = session({name: array.swapaxes(0, 1) for name, array in feeds.items()})
+    y, *finals = runtime(want)(feeds)
+    for got, other in zip(found.values(), [y.transpose(2, 0, 1, 3), *finals], strict=True):
+        other = other if other.ndim == 4 else other.swapaxes(0, 1)
+        assert_close(got, other)
+
+
+def test_layout_in_the_reference() -> None:
+    """The order of the axes of outputs, by the package onnx."""
+    proto = model([layer("LSTM", layout=1)], ("B", "T", I), weights("LSTM"), opset=14)
+    feeds = draw(proto, 2)
+    [want] = onnx.reference.ReferenceEvaluator(proto).run(None, feeds)
+    assert_close(Session.from_onnx(proto, check=False)(feeds["x"]), want)
+
+
+def joined(op: str, shape: list[int]) -> list[Any]:
+    """A layer of two directions whose features are joined, as PyTorch exports it."""
+    return [
+        layer(op, outputs="ys", direction="bidirectional"),
+        node("Transpose", "ys", "yt", perm=[0, 2, 1, 3]),
+        node("Reshape", "yt shape", "z"),
+    ]
+
+
+@pytest.mark.parametrize("shape", [[0, 0, -1], [0, -1, 2 * H]])
+@pytest.mark.parametrize("op", GATES)
+def test_layers_on_each_other(op: str, shape: list[int]) -> None:
+    arrays = weights(op, 2) | {"shape": shape}
+    arrays |= {f"{name}2": array for name, array in weights(op, 1, 2 * H).items()}
+    nodes = [
+        *joined(op, shape),
+        layer(op, "z w2 r2 b2", "y2"),
+        node("Squeeze", "y2 one", "y"),
+    ]
+    check(model(nodes, ("T", "B", I), arrays | {"one": [1]}))
+
+
+def test_directions_apart() -> None:
+    """Each direction by a Gather and a Split, and both in one sum."""
+    nodes = [
+        layer("LSTM", outputs="ys", direction="bidirectional"),
+        node("Gather", "ys zero", "first", axis=1),
+        node("Split", "ys", "- second", axis=1),
+        node("Squeeze", "second one", "second2"),
+        node("Add", "first second2"),
+    ]
+    arrays = weights("LSTM", 2) | {"zero": np.int64(0), "one": [1]}
+    check(model(nodes, ("T", "B", I), arrays, opset=13))
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_the_last_step(op: str) -> None:
+    nodes = [
+        layer(op, outputs="ys"),
+        node("Squeeze", "ys one", "s"),
+        node("Gather", "s last", "y", axis=0),
+    ]
+    check(model(nodes, ("T", "B", I), weights(op) | {"one": [1], "last": np.int64(-1)}))
+
+
+def test_states_of_one_layer_for_another() -> None:
+    """An encoder and a decoder."""
+    nodes = [
+        layer("LSTM", "x w r b", "- h c"),
+        layer("LSTM", "u w r b - h c", "y"),
+    ]
+    check(model(nodes, {"x": ("T", "B", I), "u": ("U", "B", I)}, weights("LSTM")))
+
+
