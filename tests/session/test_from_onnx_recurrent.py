@@ -218,10 +218,10 @@ def test_directions_apart() -> None:
     """Each direction by a Gather and a Split, and both in one sum."""
     nodes = [
         layer("LSTM", outputs="ys", direction="bidirectional"),
-        node("Gather", "ys zero", "first", axis=1),
-        node("Split", "ys", "- second", axis=1),
+        node("Gather", "ys zero", "one_way", axis=1),
+        node("Split", "ys", "first second", axis=1),
         node("Squeeze", "second one", "second2"),
-        node("Add", "first second2"),
+        node("Add", "one_way second2"),
     ]
     arrays = weights("LSTM", 2) | {"zero": np.int64(0), "one": [1]}
     check(model(nodes, ("T", "B", I), arrays, opset=13))
