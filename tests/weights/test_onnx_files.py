@@ -1,6 +1,7 @@
 """from_onnx of files and models: which node, its options, and what is refused."""
 
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -323,3 +324,12 @@ def test_arrays_beside_a_file_and_a_node_beside_arrays(rng: np.random.Generator)
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LSTMWeights.from_onnx(tmp_path / "m.onnx")
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays do not need it."""
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"an ONNX file needs onnx.*\npip install 'tf_lstm_ops\["):
+        LSTMWeights.from_onnx(tmp_path / "m.onnx")
+    weights = random_weights(Shape(), np.random.default_rng(0))
+    assert_equal(LSTMWeights.from_onnx(*weights.to_onnx()), weights)
