@@ -21,7 +21,7 @@ import tf_lstm_ops
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 from weights.formats import KINDS, Array, Shape, Weights, assert_equal, random_weights
 
-from . import loop, tensor_files
+from . import loop, onnx_files, tensor_files
 from .draw import choose, happens
 from .loop import Counts
 from .mutations import Import, Mutation, is_array, mutate, mutate_option
@@ -188,6 +188,21 @@ def draw_safetensors(rng: np.random.Generator, kind: str) -> Import:
     return Import("safetensors", read, write, arrays, options, weights)
 
 
+def draw_onnx_file(rng: np.random.Generator, kind: str) -> Import:
+    weights = draw_weights(rng, kind, peephole=True)
+    path = Path(folder().name) / "m.onnx"
+
+    def write(weights: Weights) -> dict[str, Any]:
+        return {}
+
+    def read(arrays: dict[str, Any], data: bytes) -> Weights:
+        path.write_bytes(data)
+        return onnx_files.read(KINDS[kind], path)
+
+    options = {"data": onnx_files.to_bytes(rng, weights)}
+    return Import("onnx_file", read, write, {}, options, weights)
+
+
 DRAWS = {
     "torch": draw_torch,
     "keras": draw_keras,
@@ -196,7 +211,9 @@ DRAWS = {
     "mpsgraph": draw_mpsgraph,
     "block_cell": draw_block_cell,
     "safetensors": draw_safetensors,
+    "onnx_file": draw_onnx_file,
 }
+FILES = {"safetensors": tensor_files.mutate, "onnx_file": onnx_files.mutate}
 OPTIONS = {"torch": 0.1, "cudnn": 0.5, "block_cell": 0.2}  # how often one of them is changed
 
 
@@ -205,8 +222,8 @@ def draw(rng: np.random.Generator) -> tuple[Import, Mutation | None]:
     right = DRAWS[choose(rng, list(DRAWS))](rng, choose(rng, list(KINDS)))
     if happens(rng, 0.2):
         return right, None
-    if right.name == "safetensors":
-        return right, tensor_files.mutate(rng, right)
+    if right.name in FILES:
+        return right, FILES[right.name](rng, right)
     if happens(rng, OPTIONS.get(right.name, 0)):
         return right, mutate_option(rng, right)
     return right, mutate(rng, right)

@@ -18,7 +18,8 @@ from_output_major, from_torch = onnx.from_output_major, LSTMWeights.from_torch
 
 def test_four_hundred_calls():
     """Of each importer right and wrong ones."""
-    pytest.importorskip("safetensors", reason="reads the files")
+    for name in "safetensors", "onnx":
+        pytest.importorskip(name, reason="reads the files")
     counts = Counts()
     for number in CALLS:
         importers.run_one(1, number, counts)
@@ -70,7 +71,8 @@ BROKEN = {
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_importer_is_seen(name, monkeypatch):
-    pytest.importorskip("safetensors", reason="reads the files")
+    for name in "safetensors", "onnx":
+        pytest.importorskip(name, reason="reads the files")
     owner, attribute, replacement, message = BROKEN[name]
     monkeypatch.setattr(owner, attribute, replacement, raising=False)
     seen = []

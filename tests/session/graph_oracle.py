@@ -152,6 +152,8 @@ def _global_pooling(node: f.Node, a: dict[str, Array], x: Array, mask: Any = Non
     mode, keeps_axis = [*node.ints, 0, 0][:2]
     if mode in (2, 3):
         y = x[:, -1 if mode == 2 else 0]
+    elif mode == 4:
+        y = x.sum(axis=1)
     elif mode == 1:
         valid = np.ones(x.shape[:2]) if mask is None else mask
         y = (x * valid[..., None]).sum(axis=1) / valid.sum(axis=1)[:, None]

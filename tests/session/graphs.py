@@ -155,7 +155,9 @@ def _pooling(rng: np.random.Generator) -> f.Graph:
         for is_same in (0, 1)
         for mode in (0, 1)
     ]
-    outputs += [b.plain(f.GLOBAL_POOLING, 0, ints=ints) for ints in ([0, 1], [1, 0], *ONE_STEP)]
+    outputs += [
+        b.plain(f.GLOBAL_POOLING, 0, ints=ints) for ints in ([0, 1], [1, 0], [4, 0], *ONE_STEP)
+    ]
     outputs += [b.plain(f.GLOBAL_POOLING, 0, b.mask(), ints=[1, 1])]
     return b.graph(*outputs, output_structure=1)
 

@@ -1,6 +1,7 @@
 """from_onnx of files and models: which node, its options, and what is refused."""
 
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 from .formats import KINDS, Shape, Weights, assert_equal, random_weights
 
 onnx = pytest.importorskip("onnx", reason="onnx, whose files these are, is not installed")
-from onnx import helper, numpy_helper  # noqa: E402
+from onnx import helper, inliner, numpy_helper  # noqa: E402
 
 from onnx_graph import models  # noqa: E402
 
@@ -245,10 +246,27 @@ def test_of_two_kinds(rng: np.random.Generator) -> None:
     assert_equal(GRUWeights.from_onnx(model), layers[1])
 
 
-def test_no_recurrent_node() -> None:
+def test_no_recurrent_node(rng: np.random.Generator) -> None:
     graph = models.graph([helper.make_node("Neg", ["x"], ["y"])])
-    with pytest.raises(ValueError, match="the model: there is no node LSTM, GRU or RNN"):
-        LSTMWeights.from_onnx(models.model(graph))
+    model = models.model(graph)
+    with pytest.raises(
+        ValueError, match="the model: there is no node LSTM, GRU or RNN; an exporter"
+    ):
+        LSTMWeights.from_onnx(model)
+    weights = made(rng)
+    node, arrays = models.layer(weights, "L", "x", "y")
+    constants = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        for name, array in arrays.items()
+    ]
+    domains = [helper.make_opsetid("", 17)]
+    function = helper.make_function("f", "F", ["x"], ["y"], [*constants, node], domains)
+    model.functions.append(function)
+    model.graph.node[0].op_type, model.graph.node[0].domain = "F", "f"
+    model.opset_import.append(helper.make_opsetid("f", 1))
+    with pytest.raises(ValueError, match=r"onnx\.inliner\.inline_local_functions"):
+        LSTMWeights.from_onnx(model)
+    assert_equal(LSTMWeights.from_onnx(inliner.inline_local_functions(model)), weights)
 
 
 def test_many_nodes_are_listed_in_part(rng: np.random.Generator) -> None:
@@ -306,3 +324,12 @@ def test_arrays_beside_a_file_and_a_node_beside_arrays(rng: np.random.Generator)
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LSTMWeights.from_onnx(tmp_path / "m.onnx")
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays do not need it."""
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"an ONNX file needs onnx.*\npip install 'tf_lstm_ops\["):
+        LSTMWeights.from_onnx(tmp_path / "m.onnx")
+    weights = random_weights(Shape(), np.random.default_rng(0))
+    assert_equal(LSTMWeights.from_onnx(*weights.to_onnx()), weights)

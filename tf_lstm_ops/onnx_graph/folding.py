@@ -50,6 +50,10 @@ def evaluate(node: onnx.NodeProto, operands: Operands, opset: int) -> list[Array
         _require(sum(present) == least, f"must have {least} inputs but has {sum(present)}")
         if node.op_type in ("Squeeze", "Unsqueeze") and opset >= 13:
             _require("axes" not in given, "has axes as an attribute, which ended with opset 13")
+        for name, value in given.items():
+            kind = _KINDS.get(name, object)
+            fits = isinstance(value, kind) and (kind is not list or _are_ints(value))
+            _require(fits, f"the attribute {name} is no {'list' if kind is list else 'integer'}")
         with np.errstate(all="ignore"):
             return [np.asarray(function(given, operands))]
     except (ValueError, IndexError, TypeError) as error:
@@ -71,6 +75,10 @@ def folds(node: onnx.NodeProto) -> bool:
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+def _are_ints(values: list[Any]) -> bool:
+    return all(isinstance(value, int) for value in values)
 
 
 def _require_small(shape: Sequence[int], itemsize: int) -> None:
@@ -298,3 +306,7 @@ _FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {
 _LEAST = {"Constant": 0, "Reshape": 2, "Gather": 2, "DequantizeLinear": 2} | dict.fromkeys(
     ("Add", "Sub", "Mul", "Div"), 2
 )
+# Of the attributes of these nodes. Those of Constant are read by their names.
+_KINDS: dict[str, type] = dict.fromkeys(
+    ("allowzero", "axis", "block_size", "end", "start", "to"), int
+) | dict.fromkeys(("axes", "ends", "perm", "starts"), list)

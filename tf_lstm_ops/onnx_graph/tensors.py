@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops import _optional
+
 if TYPE_CHECKING:
     import onnx
 
@@ -127,7 +129,6 @@ def _of_field(tensor: onnx.TensorProto, dtype: np.dtype[Any]) -> Array:
 
 
 def _name(data_type: int) -> str:
-    import onnx
-
+    onnx = _optional.require("onnx", "an ONNX file", "onnx")
     known = onnx.TensorProto.DataType.items()
     return next((name for name, number in known if number == data_type), f"number {data_type}")

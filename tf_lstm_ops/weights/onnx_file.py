@@ -72,7 +72,9 @@ def read(source: Any, kind: str, node: str | None) -> list[RecurrentNode]:
         f"W must be an array, a path or an onnx.ModelProto but is a {type(source).__name__}",
     )
     words = "the model" if hasattr(source, "graph") else os.fsdecode(source)
-    found = recurrent.recurrent_nodes(load.load(source))
+    model = load.load(source)
+    found = recurrent.recurrent_nodes(model)
+    require(found, f"{words}: {_why_none(model)}")
     try:
         chosen = _chosen(found, kind, node)
         layers = [each.read() for each in chosen]
@@ -145,8 +147,15 @@ def _activations(layer: RecurrentNode) -> str:
     )
 
 
+def _why_none(model: onnx.ModelProto) -> str:
+    if model.functions:
+        why = "its functions are not read: inline them with onnx.inliner.inline_local_functions"
+    else:
+        why = "an exporter may have written each step as other nodes, which are not read"
+    return f"there is no node LSTM, GRU or RNN; {why}"
+
+
 def _chosen(found: list[Found], kind: str, node: str | None) -> list[Found]:
-    require(found, "there is no node LSTM, GRU or RNN")
     fitting = [each for each in found if _CLASSES[each.node.op_type] == kind]
     if node is not None:
         named = _named(found, node)

@@ -196,6 +196,9 @@ def axes_of(given: Given, batch_axis: int, batch: Factor) -> Traced:
 
     Returns:
       The array. Its value has no axes of size 1 in front of the batch.
+
+    Raises:
+      ValueError: the input has no axes, or more than 6.
     """
     if not 1 <= len(given.sizes) <= 6:
         raise ValueError(f"the input {given.name} has {len(given.sizes)} axes, not 1 to 6")

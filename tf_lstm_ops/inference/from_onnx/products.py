@@ -244,6 +244,7 @@ FUNCTIONS: dict[str, Function] = {
     "AveragePool": _named(_pool, "AveragePooling1D"),
     "GlobalMaxPool": _named(_global_pool, "GlobalMaxPooling1D"),
     "GlobalAveragePool": _named(_global_pool, "GlobalAveragePooling1D"),
+    "ReduceSum": _named(_reduce, "GlobalSumPooling1D"),
     "ReduceMax": _named(_reduce, "GlobalMaxPooling1D"),
     "ReduceMean": _named(_reduce, "GlobalAveragePooling1D"),
     "BatchNormalization": _batch_normalization,

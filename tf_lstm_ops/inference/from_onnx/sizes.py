@@ -38,7 +38,14 @@ def _of(call: Call, index: int = 0) -> Sizes:
 
 
 def shape(call: Call) -> list[Operand]:
-    """The sizes of the axes of an array."""
+    """The sizes of the axes of an array.
+
+    Args:
+      call: the node.
+
+    Returns:
+      The sizes.
+    """
     axes = call.traced().axes
     start = int(call.attributes.get("start", 0))
     end = call.attributes.get("end")
@@ -110,7 +117,14 @@ def _whole_product(call: Call) -> list[Operand]:
 
 
 def size(call: Call) -> list[Operand]:
-    """The number of elements of an array."""
+    """The number of elements of an array.
+
+    Args:
+      call: the node.
+
+    Returns:
+      The sizes.
+    """
     sizes = call.operand(0)
     if isinstance(sizes, Sizes):
         return [np.array(len(sizes.sizes))]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _optional
 from tf_lstm_ops.inference import source_check
 from tf_lstm_ops.inference.axes import Traced, real
 from tf_lstm_ops.inference.from_onnx.inputs import Given
@@ -51,8 +52,7 @@ class Source:
         Raises:
           NotRun: nothing here can run the model.
         """
-        import onnx
-
+        onnx = _optional.require("onnx", "an ONNX file", "onnx")
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         own = {value.name: value for value in model.graph.output}
@@ -89,7 +89,11 @@ class Source:
         return found
 
     def sizes(self) -> list[list[int]]:
-        """The sizes of random inputs in the shapes of the session."""
+        """The sizes of random inputs.
+
+        Returns:
+          For each input those of its axes in the session.
+        """
         found = []
         for each in self.given:
             traced = self.axes[each.name]

@@ -161,7 +161,9 @@ class _Tracer:
         for node in loops[:1] or needed:
             try:
                 found = self._results(node, [name in read for name in node.output])
-            except (Unsupported, AxesError, ValueError) as error:
+            except _Stopped:  # in a branch
+                raise
+            except ValueError as error:
                 raise _Stopped(
                     f"a session does not compute {label(node)}: {error}", self._count
                 ) from error

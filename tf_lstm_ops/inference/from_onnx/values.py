@@ -84,11 +84,28 @@ class Call:
     label: str
 
     def operand(self, index: int) -> Operand:
-        """An operand; None if it is absent."""
+        """An operand.
+
+        Args:
+          index: which one.
+
+        Returns:
+          What it stands for; None if it is absent.
+        """
         return self.operands[index] if index < len(self.operands) else None
 
     def traced(self, index: int = 0) -> Traced:
-        """An operand that the model computes from its inputs; others are an error."""
+        """An operand that the model computes from its inputs.
+
+        Args:
+          index: which one.
+
+        Returns:
+          The array.
+
+        Raises:
+          Unsupported: it is something else.
+        """
         found = self.operand(index)
         if isinstance(found, Squares):
             return _sum_of(found)
@@ -97,14 +114,33 @@ class Call:
         return found
 
     def constant(self, index: int, what: str) -> Array:
-        """An operand that is a constant; others are an error."""
+        """An operand that is a constant.
+
+        Args:
+          index: which one.
+          what: its name in the message.
+
+        Returns:
+          The array.
+
+        Raises:
+          Unsupported: it is something else.
+        """
         found = self.operand(index)
         if not isinstance(found, np.ndarray):
             refuse(f"its {what} is {_kind(found)}, not a constant")
         return found
 
     def integers(self, index: int, name: str) -> list[int] | None:
-        """Integers of an attribute, which later versions of ONNX made an operand; None: absent."""
+        """Integers of an attribute, which later versions of ONNX made an operand.
+
+        Args:
+          index: the operand.
+          name: of the attribute.
+
+        Returns:
+          The integers; None if they are absent.
+        """
         found: Any = self.attributes.get(name)
         if found is None:
             if self.operand(index) is None:
@@ -113,7 +149,15 @@ class Call:
         return [int(each) for each in np.ravel(found)]
 
     def axis(self, rank: int, default: int) -> int:
-        """The attribute axis, counted from the front."""
+        """The attribute axis.
+
+        Args:
+          rank: the number of axes.
+          default: its value where it is absent.
+
+        Returns:
+          The axis, counted from the front.
+        """
         return position(int(self.attributes.get("axis", default)), rank)
 
 

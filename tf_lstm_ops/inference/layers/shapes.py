@@ -11,8 +11,7 @@ from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
 from tf_lstm_ops.inference.layers.base import Layer, Record, one
 
-_MAXIMUM, _AVERAGE = 0, 1
-_LAST_STEP, _FIRST_STEP = 2, 3
+_MAXIMUM, _AVERAGE, _LAST_STEP, _FIRST_STEP, _SUM = range(5)
 _ZEROS, _REFLECTION = 0, 1
 
 
@@ -256,6 +255,17 @@ class GlobalMaxPooling1D(_WithoutMask):
     """
 
     _mode = _MAXIMUM
+
+
+class GlobalSumPooling1D(_WithoutMask):
+    """The sum over time, [B, T, C] to [B, C]. It has no mask.
+
+    Args:
+      keepdims: whether the result is [B, 1, C].
+      name: for messages.
+    """
+
+    _mode = _SUM
 
 
 class LastStep(_WithoutMask):
