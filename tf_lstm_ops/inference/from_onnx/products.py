@@ -12,6 +12,7 @@ from tf_lstm_ops.inference.axes import (
     Factor,
     Product,
     Traced,
+    position,
     real,
     size_of,
     with_groups,
@@ -189,8 +190,11 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
         return x.with_axes(axes)
     if len(chosen) > 1:
         refuse("it pools several axes")
-    rest = [factor for k, p in enumerate(x.axes) if k not in (0, chosen[0]) for factor in p]
-    x = with_groups(x, (x.axes[0], x.axes[chosen[0]], tuple(rest)))
+    pooled = x.axes[chosen[0]]
+    if {*x.groups[0]} & {*pooled}:
+        refuse("it pools the batch")
+    rest = tuple(f for group in x.groups[1:] for f in group if f not in pooled)
+    x = with_groups(x, (x.groups[0], pooled, rest))
     value = getattr(layers, kind)()(x.value)
     return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
 
@@ -198,9 +202,9 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
 def _reduce(kind: str, call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
-    places = [k % x.rank for k in given] if given else [*range(x.rank)]
-    if 0 in places and real(x.groups[0]) == real(x.axes[0]):
-        refuse("it pools the batch")
+    if not given and call.attributes.get("noop_with_empty_axes"):
+        return [x]
+    places = [position(k, x.rank) for k in given] if given else [*range(x.rank)]
     return [_over_all(x, places, kind, keeps=bool(call.attributes.get("keepdims", 1)))]
 
 

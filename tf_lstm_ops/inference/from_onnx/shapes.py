@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.alignment import joined, of_rank, unified
 from tf_lstm_ops.inference.axes import (
     AxesError,
     Factor,
     Product,
     Target,
     Traced,
-    joined,
-    like,
-    of_rank,
+    arranged,
     position,
-    positions,
     real,
     reshaped,
     size_of,
@@ -318,30 +316,28 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
     Raises:
       AxesError: a session cannot join them so.
     """
-    first = arrays[0]
-    group, _ = _group_with(first, first.axes[axis])
-    places = positions(first)
-    if not real(first.axes[axis]):
-        # A new axis becomes the major part of the features.
-        places = [[k for k in group if k != axis] for group in places]
-        places[-1] = [axis, *places[-1]]
-        group = len(places) - 1
-    elif group == -1:
-        first, group = _separated(first, axis), 1
-        places = positions(first)
-    if group == 0:
+    arrays = unified(arrays, apart=axis)
+    rest = [[real(p) for k, p in enumerate(array.axes) if k != axis] for array in arrays]
+    if any(each != rest[0] for each in rest):
+        raise AxesError("its operands have different sizes")
+    model = next((array for array in arrays if real(array.axes[axis])), arrays[0])
+    part = model.axes[axis]
+    place, _ = _group_with(model, part) if real(part) else (len(model.groups) - 1, 1)
+    if place == 0:
         raise AxesError("it joins arrays along the batch")
-    if places[group][0] != axis:
-        raise AxesError("it joins arrays along a part of an axis")
-    moved = [like(array, places) for array in arrays]
-    lengths = [size_of(array.axes[axis]) for array in moved]
+    if place == -1:
+        model, place = _separated(model, axis), 1
+    before, behind = model.groups[:place], model.groups[place + 1 :]
+    # A new axis becomes the major part of the features.
+    minor = model.groups[place][len(part) :] if real(part) else model.groups[place]
+    values = [
+        arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)) for array in arrays
+    ]
+    lengths = [size_of(array.axes[axis]) for array in arrays]
     whole = (Factor(None if None in lengths else sum(lengths)),)  # type: ignore[arg-type]
-    is_last = group == len(places) - 1
-    values = [array.value for array in moved]
-    value = joined(values) if is_last else layers.Concatenate(group)(values)
-    behind = moved[0].groups[group][len(moved[0].axes[axis]) :]
-    groups = (*moved[0].groups[:group], (*whole, *behind), *moved[0].groups[group + 1 :])
-    return Traced(value, groups, (*first.axes[:axis], whole, *first.axes[axis + 1 :]))
+    value = layers.Concatenate(place)(*values) if behind else joined(values)
+    groups = (*before, (*whole, *minor), *behind)
+    return Traced(value, groups, (*model.axes[:axis], whole, *model.axes[axis + 1 :]))
 
 
 def _pad(call: Call) -> list[Operand]:
