@@ -111,8 +111,9 @@ def call(session: Session, given: Mapping[str, Array]) -> list[Array]:
     """The outputs of a session for inputs of the axes of the file behind the batch."""
     inputs = {}
     for spec, x in zip(session.inputs, given.values(), strict=True):
-        if x.ndim > len(spec.shape):  # the session leaves out an axis of size 1
-            x = x.reshape(len(x), *(n for n in x.shape[1:] if n != 1))
+        if x.ndim != len(spec.shape):  # the session leaves out an axis of size 1, or adds one
+            rest = [n for n in x.shape[1:] if n != 1] or [1]
+            x = x.reshape(len(x), *rest)
         inputs[spec.name] = x.astype(spec.dtype)
     found = session(inputs if len(inputs) > 1 else next(iter(inputs.values())))
     return [*found.values()] if isinstance(found, Mapping) else [found]

@@ -265,6 +265,29 @@ def reshaped(array: Traced, target: Sequence[Target]) -> Traced:
     )
 
 
+def flat(array: Traced) -> Traced:
+    """An array whose axes behind the batch are one factor, so that any axes can be made of it.
+
+    Args:
+      array: the array.
+
+    Returns:
+      The array; its value is behind a `Reshape` where it has several axes.
+
+    Raises:
+      AxesError: the batch is not the first axis, or the other sizes are not known.
+    """
+    if real(array.axes[0]) != real(array.groups[0]):
+        raise AxesError("it moves elements between the batch and other axes")
+    whole = tuple(factor for product in array.axes[1:] for factor in product)
+    size = size_of(whole)
+    if size is None:
+        raise AxesError("it moves elements between axes, and not all their sizes are known")
+    value = arranged(array, (array.groups[0], whole))
+    axes = array.groups[0], (Factor(size),)
+    return dataclasses.replace(array, value=value, groups=axes, axes=axes)
+
+
 class _Division:
     """Takes the factors of an array from its ends.
 

@@ -17,6 +17,7 @@ from tf_lstm_ops.inference.axes import (
     Target,
     Traced,
     arranged,
+    flat,
     position,
     real,
     reshaped,
@@ -68,12 +69,16 @@ def _reshape(call: Call) -> list[Operand]:
         wanted = [int(size) for size in np.ravel(call.constant(1, "shape"))]
     if not call.attributes.get("allowzero"):
         wanted = [x.axes[k] if size == 0 else size for k, size in enumerate(wanted)]
-    return [reshaped(x, wanted)]
+    try:
+        return [reshaped(x, wanted)]
+    except AxesError:  # elements move from one axis to another
+        return [reshaped(flat(x), wanted)]
 
 
 def _flatten(call: Call) -> list[Operand]:
     x = call.traced()
-    axis = call.axis(x.rank + 1, 1)
+    axis = int(call.attributes.get("axis", 1))
+    axis = axis if axis == x.rank else position(axis, x.rank)
     both: list[Target] = [
         tuple(factor for product in part for factor in product)
         for part in (x.axes[:axis], x.axes[axis:])
