@@ -23,7 +23,9 @@ TOLERANCE = 2e-5
 
 
 def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> onnx.NodeProto:
-    """A node; names are between spaces, and - is an input or output that is left out."""
+    """A node. Spaces are between names, - is an input or output that is left out, and axes_ is the
+    attribute axes."""
+    attributes = {name.rstrip("_"): value for name, value in attributes.items()}
     names = [[name if name != "-" else "" for name in text.split()] for text in (inputs, outputs)]
     return helper.make_node(op, *names, name=f"{op}_{outputs.split()[-1]}", **attributes)
 

@@ -88,18 +88,26 @@ def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, A
     for k in range(len(kernel)):
         if k != place and (found["pads"][k] or found["pads"][len(kernel) + k]):
             refuse("it pads two axes")
-    pads = found["pads"][place], found["pads"][len(kernel) + place]
-    automatic = call.attributes.get("auto_pad", "NOTSET")
-    padding: Any = {"NOTSET": pads, "VALID": "valid", "SAME_UPPER": "same"}.get(automatic)
-    if padding is None:
-        refuse(f"its auto_pad is {automatic}")
     arguments = {
         "size": kernel[place],
         "strides": found["strides"][place],
         "dilation_rate": found["dilations"][place],
-        "padding": padding,
+        "padding": (found["pads"][place], found["pads"][len(kernel) + place]),
     }
+    arguments["padding"] = _padding(call, arguments)
     return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
+
+
+def _padding(call: Call, windows: Mapping[str, Any]) -> Any:
+    """The padding of windows as their argument."""
+    automatic = call.attributes.get("auto_pad", "NOTSET")
+    more = (windows["size"] - 1) * windows["dilation_rate"]
+    if automatic == "SAME_LOWER" and windows["strides"] == 1:
+        return (more + 1) // 2, more // 2
+    known = {"NOTSET": windows["padding"], "VALID": "valid", "SAME_UPPER": "same"}
+    if automatic not in known:
+        refuse(f"its auto_pad is {automatic} with strides")
+    return known[automatic]
 
 
 def _padded_by(axis: int, windows: dict[str, Any], x: Traced) -> tuple[int, dict[str, Any], Traced]:
