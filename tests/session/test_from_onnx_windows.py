@@ -20,7 +20,6 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
     "causal": {"pads": [4, 0], "dilations": [2]},
     "uneven": {"pads": [1, 2], "strides": [2], "dilations": [2]},
     "upper": {"auto_pad": "SAME_UPPER"},
-    "upper, dilation": {"auto_pad": "SAME_UPPER", "dilations": [2]},
     "upper, strides": {"auto_pad": "SAME_UPPER", "strides": [2]},
     "valid": {"auto_pad": "VALID", "strides": [2]},
 }
@@ -43,9 +42,6 @@ def test_conv_of_lower_padding() -> None:
     """With a stride it depends on the number of steps, and is refused."""
     for size in (1, 2, 3, 4):
         check(one("Conv", random(6, 4, size), axes=("B", 4, "T"), auto_pad="SAME_LOWER"))
-    for size in (2, 3):
-        options = {"auto_pad": "SAME_LOWER", "dilations": [2]}
-        check(one("Conv", random(6, 4, size), axes=("B", 4, "T"), **options))
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS)
