@@ -161,7 +161,7 @@ def arranged(array: Traced, groups: Sequence[Product]) -> Value:
         return Permute([have.index(each) for each in want[1:]])(array.value)
     before = [factor for group in have[1:] for factor in group]
     after = [factor for group in want[1:] for factor in group]
-    if set(map(id, before)) != set(map(id, after)):
+    if set(before) != set(after) or len(before) != len(after):
         raise AxesError("its operands have different axes")
     value = array.value
     if before != after:

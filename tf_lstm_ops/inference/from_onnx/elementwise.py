@@ -155,7 +155,7 @@ def _along_features(x: Traced, constant: Array) -> tuple[Traced, Array]:
     try:
         return x, np.broadcast_to(part, [_size(x.axes[k]) for k in places]).ravel()
     except ValueError:
-        refuse(f"its constant has the shape {[*constant.shape]}, which does not fit")
+        refuse(f"its constant has the shape {[*constant.shape]}, which repeats the other operand")
 
 
 def _places_of_last(x: Traced) -> list[int]:
