@@ -348,17 +348,19 @@ class _Division:
             if not self.left:
                 raise AxesError("it does not keep the number of elements")
             factor = self.left.pop(end)
-            factor.settle()
-            if factor.size is None:
+            part = factor.size if factor.size is not None else factor.given
+            if part is None:
                 raise AxesError("it gives an axis of unknown size a fixed one")
-            if want % (size * factor.size):
+            if want % (size * part):
                 factor = self._divided(factor, want // size, end)
-            size *= factor.size  # type: ignore[operator]
+                part = factor.size or 0
+            size *= part
             found.append(factor)
         return tuple(found if end == 0 else reversed(found))
 
     def _divided(self, factor: Factor, size: int, end: int) -> Factor:
         """A part of a factor. The rest is left."""
+        factor.settle()
         if factor.size is None or size < 1 or factor.size % size:
             raise AxesError("it does not keep the order of the elements")
         part, rest = Factor(size), Factor(factor.size // size)

@@ -130,6 +130,8 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     product = x.axes[axis]
     # Only the first step, the last one and parts to the end are the same for any number of steps.
     is_open = (start, stop) in ((0, 1), (-1, None)) or (start >= 0 and stop is None)
+    if (start, stop) == (0, 1) and all(1 in (f.size, f.given) for f in product):
+        is_open = False  # the whole axis
     size = size_of(product) if is_open else settled(product)
     if size is not None:
         start, stop, _ = slice(start, stop).indices(size)
