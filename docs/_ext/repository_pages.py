@@ -27,7 +27,7 @@ DOCS = ROOT / "docs"
 COPIES = "project"  # the folder of the copies in docs; .gitignore and MANIFEST.in name it, too
 OUTSIDE = (
     *("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"),
-    *("benchmarks/*.md", "cc/**/README.md", "examples/*.md", "examples/notebooks/*.ipynb"),
+    *("benchmarks/*.md", "cc/**/README.md", "examples/**/*.md", "examples/notebooks/*.ipynb"),
 )
 FILES = "_static/files"  # the folder of the copies of linked files in the site
 FRONT = {"README.md": "index.md"}  # the site has a front page of its own
@@ -47,7 +47,10 @@ CHILDREN = {
         f"{COPIES}/benchmarks/latency",
     ),
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
-    f"{COPIES}/examples/README": (f"{COPIES}/examples/notebooks/*",),
+    f"{COPIES}/examples/README": (
+        f"{COPIES}/examples/pytorch_to_c/README",
+        f"{COPIES}/examples/notebooks/*",
+    ),
 }
 TOCTREE = "\n```{{toctree}}\n:hidden:\n:glob:\n\n{}\n```\n"
 

@@ -18,7 +18,7 @@ PAGES = [
     *ROOT.glob("*.md"),
     *DOCS_PAGES,
     *(ROOT / "benchmarks").glob("*.md"),
-    *(ROOT / "examples").glob("*.md"),
+    *(ROOT / "examples").rglob("*.md"),
     *(ROOT / "cc").rglob("*.md"),
     *(ROOT / "tf_lstm_ops").rglob("*.md"),
 ]

@@ -91,7 +91,8 @@ def test_no_other_import_of_these_packages() -> None:
     """Besides modules that are imported after `require`, and for type checkers."""
     after = {
         "cli/plot.py",
-        *(f"export/{name}.py" for name in ("onnx", "onnx_nodes", "onnx_run")),
+        *(f"export/{name}.py" for name in ("onnx", "onnx_nodes")),
+        "onnx_graph/run.py",
     }
     # TensorFlow and h5py are not optional for the modules on Keras.
     names = "|".join([*(CALLS.keys() - {"tensorflow", "h5py"}), "onnxruntime"])

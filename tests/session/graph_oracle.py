@@ -142,10 +142,18 @@ def _pooling(node: f.Node, a: dict[str, Array], x: Array) -> Array:
     return np.nanmean(windows, axis=-1) if is_average else windows.max(axis=-1)
 
 
+def _slice(node: f.Node, a: dict[str, Array], x: Array) -> Array:
+    axis, start, stop, *rest = node.ints
+    part = np.moveaxis(x, axis, 0)[start:stop]
+    return np.moveaxis(part[::-1] if any(rest) else part, 0, axis)
+
+
 def _global_pooling(node: f.Node, a: dict[str, Array], x: Array, mask: Any = None) -> Array:
     mode, keeps_axis = [*node.ints, 0, 0][:2]
     if mode in (2, 3):
         y = x[:, -1 if mode == 2 else 0]
+    elif mode == 4:
+        y = x.sum(axis=1)
     elif mode == 1:
         valid = np.ones(x.shape[:2]) if mask is None else mask
         y = (x * valid[..., None]).sum(axis=1) / valid.sum(axis=1)[:, None]
@@ -229,6 +237,7 @@ KINDS = {
     f.REPETITION: lambda node, a, x: np.repeat(x[:, None], node.ints[0], axis=1),
     f.UPSAMPLING: lambda node, a, x: np.repeat(x, node.ints[0], axis=1),
     f.PADDING: _padding,
+    f.SLICE: _slice,
     f.CONCATENATION: lambda node, a, *x: np.concatenate(x, axis=node.ints[0]),
     f.COMBINATION: lambda node, a, *x: COMBINATIONS[[*node.ints, 0][0]](*x),
     f.PAIRS: _pairs,

@@ -131,8 +131,8 @@ def _stream_of_convolutions(rng: np.random.Generator) -> f.Graph:
     y = b.one(normalization(rng, 8), b.one(scale(rng, 8), y))
     y = b.plain(f.COMBINATION, x, y, ints=[0])
     y = b.plain(f.CONCATENATION, y, 0, ints=[2])
-    y = b.plain(f.PAIRS, y, ints=[1])
-    [y] = b.lstm(y, 7, 5)
+    y = b.plain(f.SLICE, b.plain(f.PAIRS, y, ints=[1]), ints=[-1, 1, 6])
+    [y] = b.lstm(y, 5, 5)
     z = b.one(normalization(rng, 5), y, ints=[1])
     z = b.one(function_layer("relu with numbers"), z, numbers=[0.1, 0.0, 0.0])
     return b.graph(b.dense(z, 5, 3, "softmax"), y, output_structure=1)
@@ -155,9 +155,14 @@ def _pooling(rng: np.random.Generator) -> f.Graph:
         for is_same in (0, 1)
         for mode in (0, 1)
     ]
-    outputs += [b.plain(f.GLOBAL_POOLING, 0, ints=ints) for ints in ([0, 1], [1, 0], *ONE_STEP)]
+    outputs += [
+        b.plain(f.GLOBAL_POOLING, 0, ints=ints) for ints in ([0, 1], [1, 0], [4, 0], *ONE_STEP)
+    ]
     outputs += [b.plain(f.GLOBAL_POOLING, 0, b.mask(), ints=[1, 1])]
     return b.graph(*outputs, output_structure=1)
+
+
+SLICES = [1, 1, 3], [2, -3, 2**54], [-1, 0, -1], [1, 0, 2**54, 1], [-1, 1, -1, 1]
 
 
 def _shapes(rng: np.random.Generator) -> f.Graph:
@@ -170,6 +175,7 @@ def _shapes(rng: np.random.Generator) -> f.Graph:
         *(b.plain(f.PADDING, 0, ints=ints) for ints in ([2, 1], [-1, 3], [-1, -2], [2, 3, 1])),
         b.plain(f.CONCATENATION, 0, b.plain(f.PADDING, 0, ints=[1, 0]), ints=[1]),
         *(b.plain(f.PAIRS, 0, ints=[mode]) for mode in (0, 1)),
+        *(b.plain(f.SLICE, 0, ints=ints) for ints in SLICES),
     ]
     return b.graph(*outputs, output_structure=1)
 

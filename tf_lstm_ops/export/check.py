@@ -15,6 +15,7 @@ import tensorflow as tf
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.export.signature import own_batch_sizes
 from tf_lstm_ops.export.states import batch_size, states_of
+from tf_lstm_ops.onnx_graph.run import NotRun
 
 BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the check
 # Allowed in addition to a multiple of the largest element. The sigmoid of ONNX Runtime has an
@@ -23,10 +24,6 @@ BATCH, UNKNOWN = 2, 16  # what stands for unknown sizes in the inputs of the che
 # 2.4e-7: six times the error, and 1e-3 of an output of 2.4e-4.
 ABSOLUTE = 2.0**-22
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-
-
-class NotRun(Exception):
-    """Nothing on this machine can run a file; the message says why."""
 
 
 class Difference(NamedTuple):

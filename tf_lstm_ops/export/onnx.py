@@ -14,9 +14,10 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _files, _keras_private, _optional
-from tf_lstm_ops.export import batch, check, errors, onnx_nodes, onnx_run, states
+from tf_lstm_ops.export import batch, check, errors, onnx_nodes, states
 from tf_lstm_ops.export.onnx_trace import Trace, trace, why_loop
 from tf_lstm_ops.export.signature import signature
+from tf_lstm_ops.onnx_graph.run import runner
 
 DEFAULT_OPSET, OLDEST_OPSET = 17, 14
 
@@ -84,7 +85,7 @@ def onnx(
         errors.with_unknown_steps(model),
         _files.replacement(os.fspath(filepath), proto.SerializeToString()) as unchecked,
     ):
-        run = onnx_run.runner(unchecked, proto)
+        run = runner(unchecked, proto)
         check.compare(model, run, specs, name, from_zeros=True, verbose=verbose)
 
 

@@ -240,3 +240,26 @@ def checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> npt.NDArray[A
         axes = ", ".join(map(str, shape))
         raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
     return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
+
+
+def checked_threads(threads: Any) -> int:
+    """The argument threads.
+
+    Args:
+      threads: the number of threads.
+
+    Returns:
+      The number.
+
+    Raises:
+      ValueError: it is out of range.
+      TypeError: it is no integer.
+    """
+    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
+        raise TypeError(f"threads must be an integer. Received: threads={threads!r}")
+    threads = int(threads)
+    if not 1 <= threads <= native.MAX_THREADS:
+        raise ValueError(
+            f"threads must be from 1 to {native.MAX_THREADS}. Received: threads={threads}"
+        )
+    return threads

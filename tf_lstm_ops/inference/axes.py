@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Permute, Reshape
+from tf_lstm_ops.inference.layers import Concatenate, Permute, Reshape
 
 
 @dataclasses.dataclass(eq=False)
@@ -35,7 +37,7 @@ class AxesError(ValueError):
     """A session cannot arrange axes so. The text says why."""
 
 
-class NotBatch(AxesError):  # noqa: N818
+class NotBatch(AxesError):
     """An operator uses another axis as the batch.
 
     Args:
@@ -272,13 +274,22 @@ class _Division:
         """
         if isinstance(want, int):
             return self._of_size(want, end)
-        found = []
-        for factor in want if end == 0 else reversed(want):
-            while self.left and self.left[end].size == 1 and self.left[end] is not factor:
-                self.left.pop(end)
-            if not self.left or self.left[end] is not factor:
+        if not any(factor.size is None for factor in want):
+            return self._of_size(math.prod(factor.size or 0 for factor in want), end)
+        unknown = [factor for factor in want if factor.size is None]
+        number = math.prod(factor.size or 1 for factor in want)
+        found: list[Factor] = []
+        while unknown or number != 1:
+            if not self.left:
+                raise AxesError("it does not keep the number of elements")
+            factor = self.left.pop(end)
+            found.append(factor)
+            if factor.size is None and factor in unknown:
+                unknown.remove(factor)
+            elif factor.size is not None and number % factor.size == 0:
+                number //= factor.size
+            else:
                 raise AxesError("it moves elements of one axis to another")
-            found.append(self.left.pop(end))
         return tuple(found if end == 0 else reversed(found))
 
     def _of_size(self, want: int, end: int) -> Product:
@@ -390,3 +401,30 @@ def aligned(arrays: Sequence[Traced]) -> list[Traced]:
         return [with_groups(array, model.groups) for array in padded]
     places = positions(model)
     return [array if array is model else like(array, places) for array in padded]
+
+
+def joined(values: Sequence[Value]) -> Value:
+    """Values behind each other along their last axis.
+
+    Args:
+      values: two or more.
+
+    Returns:
+      What they are all parts of, where they are; else a `Concatenate` of them.
+    """
+    parts: list[Any] = [value.node for value in values]
+    if all(map(_is_plain_slice, parts)):
+        bounds = [part.layer.ints[:3] for part in parts]
+        sources = [part.operands[0] for part in parts]
+        ends = [0, *(stop for _, _, stop in bounds)]
+        is_whole = ends[-1] == file.MAX_SIZE and all(
+            axis == -1 and start == end for (axis, start, _), end in zip(bounds, ends, strict=False)
+        )
+        if is_whole and len({source.key for source in sources}) == 1:
+            return sources[0]
+    return Concatenate()(*values)
+
+
+def _is_plain_slice(node: Any) -> bool:
+    is_slice = isinstance(node, graph.Node) and node.layer.kind == file.SLICE
+    return is_slice and not node.layer.ints[3]

@@ -19,6 +19,7 @@ ALIGNMENT = 64  # bytes, of the file in memory and of each array
 RECURRENT, DENSE, ACTIVATION, MASKING, EMBEDDING, CONVOLUTION, DEPTHWISE = range(1, 8)
 AFFINE, NORMALIZATION, POOLING, GLOBAL_POOLING, RESHAPE, TRANSPOSITION = range(8, 14)
 REPETITION, UPSAMPLING, PADDING, CONCATENATION, COMBINATION, PAIRS, MASKS = range(14, 21)
+SLICE = 21
 LSTM, GRU, RESET_BEFORE_GRU, LAYER_NORM_LSTM, LAYER_NORM_GRU, SIMPLE_RNN = 1, 2, 3, 4, 5, 6
 FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 MERGE_MODES = {"concat": 1, "sum": 2, "mul": 3, "ave": 4}
@@ -51,6 +52,7 @@ assert _HEADER.size == _HEADER_2.size == 64 and _RECORD.size == 256
 assert _INPUT.size == _OUTPUT.size == 128 and _RECORD.size + _NODE.size == 384
 _ABSENT = 0xFFFFFFFF
 NAME_BYTES = 63
+MAX_SIZE = 2**54  # of an array, in elements
 _FLOAT32, _INT32 = 0, 1
 SINGLE, LIST, DICTIONARY = 0, 1, 2  # what a call takes and returns
 _MOST_LAYERS_1 = 1024  # of version 1

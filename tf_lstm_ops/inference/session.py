@@ -6,18 +6,15 @@ import contextlib
 import ctypes
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arguments, arrays, file, graph, native
+from tf_lstm_ops.inference import arguments, arrays, file, messages, native
 from tf_lstm_ops.inference.arrays import Floats
-from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain, Identity
-from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference.sources import Sources
 from tf_lstm_ops.inference.stream import Stream
 
 _Shapes = tuple[arguments.Shape, ...]
@@ -33,7 +30,7 @@ class _Call(NamedTuple):
     has_output: bool  # an element of it
 
 
-class Session:
+class Session(Sources):
     """Computes a model of recurrent layers on the CPU, without TensorFlow.
 
     A session computes LSTM, GRU and SimpleRNN of this package and of ``keras.layers``, StackedLSTM,
@@ -88,69 +85,11 @@ class Session:
     _names: Sequence[str] = ()  # of the layers; a file has none
 
     def __init__(self, model: Any, threads: int = 1) -> None:
-        threads = _checked_threads(threads)
+        threads = arguments.checked_threads(threads)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
         self._open_graph(from_keras.graph_of(model), threads)
-
-    @classmethod
-    def from_layers(cls, layers: Sequence[Any], threads: int = 1) -> Session:
-        """Makes a session of a chain of layers. It needs neither TensorFlow nor Keras.
-
-        >>> import numpy as np
-        >>> from tf_lstm_ops.inference import Session, layers
-        >>> chain = [layers.Embedding(np.ones((50, 8))), layers.Dense(np.ones((8, 2)))]
-        >>> Session.from_layers(chain)([[3, 7, 1]]).shape
-        (1, 3, 2)
-
-        Args:
-          layers: layers of `tf_lstm_ops.inference.layers`, one or more. The first element may be
-            an `Input`. Without it the input is [B, T] of type int32 if the first layer is an
-            Embedding, else [B, T, any size].
-          threads: see `Session`.
-
-        Returns:
-          The session.
-
-        Raises:
-          ValueError: the layers do not fit each other; or threads is out of range.
-          TypeError: an element is no layer.
-        """
-        chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
-        together = Chain(chain) if chain or x is None else Identity()
-        x = x or input_of(chain)
-        return cls.from_graph(x, together(x), threads)
-
-    @classmethod
-    def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Session:
-        """Makes a session of layers that are called on values.
-
-        >>> import numpy as np
-        >>> from tf_lstm_ops.inference import Session, layers
-        >>> x = layers.Input((None, 3))
-        >>> y = layers.Add()(x, layers.Dense(np.ones((3, 3)))(x))
-        >>> Session.from_graph(x, y)(np.ones((1, 2, 3)))[0, 0]
-        array([4., 4., 4.], dtype=float32)
-
-        Args:
-          inputs: values of `layers.Input`: one, a list or a dictionary of them by names. A call
-            takes the same structure.
-          outputs: values: one, a list or a dictionary of them. A call returns the same structure.
-          threads: see `Session`.
-
-        Returns:
-          The session.
-
-        Raises:
-          ValueError: a shape does not fit, or an output depends on another input.
-          TypeError: inputs or outputs are not values.
-        """
-        threads = _checked_threads(threads)
-        session = cls.__new__(cls)
-        session._open_graph(graph.lower(inputs, outputs), threads)
-        return session
 
     def _open_graph(self, model: file.Graph, threads: int) -> None:
         self._names = [node.layer.name for node in model.nodes]
@@ -213,14 +152,14 @@ class Session:
           ValueError: the file is not valid, or of a later version; or threads is out of range.
           TypeError: path has another type.
         """
-        threads = _checked_threads(threads)
+        threads = arguments.checked_threads(threads)
         name = _files.checked(path)
         _files.check_readable(name)
         session = cls.__new__(cls)
         try:
             session._open(threads, "session_open", os.fsencode(name))
         except ValueError as error:
-            raise ValueError(f"{os.fsdecode(name)}{_explained(error, name)}") from None
+            raise ValueError(f"{os.fsdecode(name)}{messages.explained(error, name)}") from None
         return session
 
     def save(self, path: _files.Path) -> None:
@@ -331,7 +270,7 @@ class Session:
         try:
             yield
         except ValueError as error:
-            raise ValueError(_with_name(str(error), self._names)) from None
+            raise ValueError(messages.with_name(str(error), self._names)) from None
 
     def stream(self, batch: int = 1) -> Stream:
         """Opens a stream, which computes the model step by step and keeps the states.
@@ -357,34 +296,3 @@ class Session:
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
             f"threads={self.threads})"
         )
-
-
-def _checked_threads(threads: Any) -> int:
-    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
-        raise TypeError(f"threads must be an integer. Received: threads={threads!r}")
-    threads = int(threads)
-    if not 1 <= threads <= native.MAX_THREADS:
-        raise ValueError(
-            f"threads must be from 1 to {native.MAX_THREADS}. Received: threads={threads}"
-        )
-    return threads
-
-
-def _explained(error: ValueError, path: Any) -> str:
-    """An error of the library after the name of the file."""
-    if "magic" not in str(error):
-        return f": {error}"
-    return (
-        f" is not a file of Session.save ({error}). For a Keras model: "
-        f"Session(keras.models.load_model({os.fspath(path)!r}))"
-    )
-
-
-def _with_name(text: str, names: Sequence[str]) -> str:
-    """A text of the library, with the name of the layer whose number it has."""
-    found = re.search(r"layer (\d+)( of the file, counted from 0)?", text)
-    if not found or int(found[1]) >= len(names):
-        return text
-    name = names[int(found[1])]
-    label = name if found[2] else f"{found[0]}, {name},"
-    return f"{text[: found.start()]}{label}{text[found.end() :]}"

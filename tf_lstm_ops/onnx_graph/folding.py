@@ -242,6 +242,19 @@ def _arithmetic(function: Callable[..., Array]) -> Callable[[Attributes, Operand
     return of
 
 
+def _product(given: Attributes, operands: Operands) -> Array:
+    x = _array(operands, 0)
+    axes = _axes(given, operands)
+    keepdims = bool(given.get("keepdims", 1))
+    return np.asarray(np.prod(x, None if axes is None else tuple(axes), x.dtype, keepdims=keepdims))
+
+
+def _not(given: Attributes, operands: Operands) -> Array:
+    x = _array(operands, 0)
+    _require(x.dtype.kind == "b", "the input is not boolean")
+    return ~x
+
+
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "iu":
         return a / b
@@ -279,6 +292,11 @@ _FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {
     "Gather": _gather,
     "Shape": _shape,
     "ConstantOfShape": _constant_of_shape,
+    "Equal": _arithmetic(np.equal),
+    "Greater": _arithmetic(np.greater),
+    "Less": _arithmetic(np.less),
+    "Not": _not,
+    "ReduceProd": _product,
     "Add": _arithmetic(np.add),
     "Sub": _arithmetic(np.subtract),
     "Mul": _arithmetic(np.multiply),

@@ -10,7 +10,7 @@ namespace tf_lstm_ops::session {
 namespace {
 
 // The first of `ints`.
-enum class Pool : int64_t { kMaximum, kAverage, kLastStep, kFirstStep };
+enum class Pool : int64_t { kMaximum, kAverage, kLastStep, kFirstStep, kSum };
 
 class GlobalPooling final : public Layer {
  public:
@@ -60,6 +60,8 @@ class GlobalPooling final : public Layer {
       MeanOfSteps(x, steps, channels, valid, y);
     } else if (pool_ == Pool::kMaximum) {
       MaxOfSteps(x, steps, channels, y);
+    } else if (pool_ == Pool::kSum) {
+      SumOfSteps(x, steps, channels, y);
     } else if (steps == 0) {
       std::fill_n(y, channels, 0.0F);
     } else {
@@ -75,7 +77,7 @@ class GlobalPooling final : public Layer {
 }  // namespace
 
 std::unique_ptr<Layer> ReadGlobalPooling(NodeReader* reader) {
-  const auto pool = static_cast<Pool>(reader->Int(0, "kind of pooling", 0, 3));
+  const auto pool = static_cast<Pool>(reader->Int(0, "kind of pooling", 0, 4));
   const bool keeps_time = reader->Int(1, "whether time stays", 0, 1) == 1;
   if (!reader->ok()) return nullptr;
   return std::make_unique<GlobalPooling>(pool, keeps_time);

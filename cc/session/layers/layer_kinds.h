@@ -34,6 +34,7 @@ std::unique_ptr<Layer> ReadConcatenation(NodeReader* reader);
 std::unique_ptr<Layer> ReadCombination(NodeReader* reader);
 std::unique_ptr<Layer> ReadPairs(NodeReader* reader);
 std::unique_ptr<Layer> ReadMaskCombination(NodeReader* reader);
+std::unique_ptr<Layer> ReadSlice(NodeReader* reader);
 
 // A bit of LayerKind::masks for operand k.
 constexpr uint32_t MaskOperand(int k) { return uint32_t{1} << k; }
@@ -75,6 +76,7 @@ constexpr LayerKind kLayerKinds[] = {
     {"combination", ReadCombination, 2, 64, false, 0},
     {"pairs of channels", ReadPairs, 1, 1, false, 0},
     {"combination of masks", ReadMaskCombination, 1, 64, false, kAllMasks},
+    {"slice", ReadSlice, 1, 1, false, 0},
 };
 constexpr uint32_t kLayerKindCount =
     sizeof(kLayerKinds) / sizeof(kLayerKinds[0]);

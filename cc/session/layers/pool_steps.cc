@@ -17,10 +17,12 @@ void MaxOfSteps(const float* x, int64_t steps, int64_t channels, float* y) {
   }
 }
 
-void MeanOfSteps(const float* x, int64_t steps, int64_t channels,
-                 const bool* valid, float* y) {
+namespace {
+
+// y = the sums of the valid steps, divided by `divisor`.
+void DividedSums(const float* x, int64_t steps, int64_t channels,
+                 const bool* valid, double divisor, float* y) {
   constexpr int64_t kBlock = 64;  // channels, whose sums stay in the L1 cache
-  const int64_t count = valid ? std::count(valid, valid + steps, true) : steps;
   for (int64_t first = 0; first < channels; first += kBlock) {
     const int64_t width = std::min(channels - first, kBlock);
     double sums[kBlock] = {};
@@ -30,9 +32,21 @@ void MeanOfSteps(const float* x, int64_t steps, int64_t channels,
       for (int64_t c = 0; c < width; ++c) sums[c] += step[c];
     }
     for (int64_t c = 0; c < width; ++c) {
-      y[first + c] = static_cast<float>(sums[c] / static_cast<double>(count));
+      y[first + c] = static_cast<float>(sums[c] / divisor);
     }
   }
+}
+
+}  // namespace
+
+void MeanOfSteps(const float* x, int64_t steps, int64_t channels,
+                 const bool* valid, float* y) {
+  const int64_t count = valid ? std::count(valid, valid + steps, true) : steps;
+  DividedSums(x, steps, channels, valid, static_cast<double>(count), y);
+}
+
+void SumOfSteps(const float* x, int64_t steps, int64_t channels, float* y) {
+  DividedSums(x, steps, channels, nullptr, 1, y);
 }
 
 }  // namespace tf_lstm_ops::session

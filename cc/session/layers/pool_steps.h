@@ -1,4 +1,4 @@
-// The maximum and the average of steps, for pooling layers.
+// The maximum, the average and the sum of steps, for pooling layers.
 #ifndef TF_LSTM_OPS_SESSION_LAYERS_POOL_STEPS_H_
 #define TF_LSTM_OPS_SESSION_LAYERS_POOL_STEPS_H_
 
@@ -14,6 +14,9 @@ void MaxOfSteps(const float* x, int64_t steps, int64_t channels, float* y);
 // valid; null: of all. NaN without steps.
 void MeanOfSteps(const float* x, int64_t steps, int64_t channels,
                  const bool* valid, float* y);
+
+// y [channels] = the sums of the steps of x [steps, channels].
+void SumOfSteps(const float* x, int64_t steps, int64_t channels, float* y);
 
 }  // namespace tf_lstm_ops::session
 

@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.axes import Traced, aligned, of_rank, positions, real, with_last
+from tf_lstm_ops.inference.axes import (
+    Traced,
+    aligned,
+    joined,
+    of_rank,
+    positions,
+    real,
+    with_last,
+)
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
     Filled,
     Function,
     Operand,
+    Squares,
     refuse,
 )
 
@@ -169,7 +178,11 @@ def _combination(call: Call) -> list[Operand]:
     given = [call.operand(k) for k in range(len(call.operands))]
     if len(given) == 1:
         return given
-    if len(given) == 2 and not all(isinstance(each, Traced) for each in given):
+    if kind == "Add" and all(isinstance(each, Squares) for each in given):
+        first, second = (each.arrays for each in given)  # type: ignore[union-attr]
+        if len(first) == len(second) == 1:
+            return [Squares((*first, *second))]
+    if len(given) == 2 and any(isinstance(each, np.ndarray | Filled) for each in given):
         return [_with_constant(call, kind)]
     if kind == "Div":
         refuse("a session does not divide by an array that is computed")
@@ -204,6 +217,23 @@ def _with_constant(call: Call, kind: str) -> Traced:
     refuse("a session combines a computed array and a constant by a sum, a product or a difference")
 
 
+def _power(call: Call) -> list[Operand]:
+    x, exponent = call.traced(), call.constant(1, "exponent")
+    if exponent.size != 1 or exponent.ravel()[0] not in (1, 2):
+        refuse("a session has the powers 1 and 2")
+    return [x if exponent.ravel()[0] == 1 else Squares((x,))]
+
+
+def _root(call: Call) -> list[Operand]:
+    """sqrt(a² + b²). A session has no other root."""
+    squares = call.operand(0)
+    if not isinstance(squares, Squares) or len(squares.arrays) != 2:
+        refuse("a session has the square root of a sum of two squares only")
+    first, second = aligned(squares.arrays)
+    value = layers.Magnitude()(joined([first.value, second.value]))
+    return [first.with_value(value)]
+
+
 def _negative(call: Call) -> list[Operand]:
     return [scaled(call.traced(), np.float64(-1), np.float64(0))]
 
@@ -230,6 +260,8 @@ FUNCTIONS: dict[str, Function] = {
     "PRelu": _prelu,
     "Softmax": functools.partial(_softmax, "softmax"),
     "LogSoftmax": functools.partial(_softmax, "log_softmax"),
+    "Pow": _power,
+    "Sqrt": _root,
     "Neg": _negative,
     "Identity": _same,
     "Dropout": _same,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.axes import (
     Factor,
     Product,
     Traced,
     real,
+    size_of,
     with_groups,
     with_last,
 )
@@ -69,9 +71,7 @@ def _window_attributes(call: Call, axes: int) -> dict[str, list[int]]:
     return found
 
 
-def _of_time(
-    call: Call, x: Traced, kernel: list[int]
-) -> tuple[int, dict[str, Any], Traced]:
+def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, Any], Traced]:
     """The axis of time, the arguments of windows along it, and x as batch, time, channels.
 
     Axes of size 1 with a window of one element, as of a Conv1D that is written as a Conv2D, do
@@ -101,9 +101,43 @@ def _of_time(
     return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
 
 
-def _over_time(x: Traced, axis: int, value: Any, features: Product) -> Traced:
+def _padded_by(axis: int, windows: dict[str, Any], x: Traced) -> tuple[int, dict[str, Any], Traced]:
+    """The arguments of a convolution that adds the zeros of a Pad before it itself.
+
+    So a causal one can stream.
+    """
+    made: Any = x.value.node
+    if not isinstance(made, graph.Node) or made.layer.kind != file.PADDING:
+        return axis, windows, x
+    before, behind, reflects = made.layer.ints
+    padding = (0, 0) if windows["padding"] == "valid" else windows["padding"]
+    if reflects or min(before, behind) < 0 or isinstance(padding, str):
+        return axis, windows, x
+    windows = {**windows, "padding": (before + padding[0], behind + padding[1])}
+    steps = size_of(x.groups[1])
+    time = (Factor(None if steps is None else steps - before - behind),)
+    groups = (x.groups[0], time, x.groups[2])
+    axes = tuple(time if k == axis else product for k, product in enumerate(x.axes))
+    source: Any = made.operands[0]
+    return axis, windows, Traced(source, groups, axes)
+
+
+def _steps(steps: int | None, windows: Mapping[str, Any]) -> int | None:
+    """The number of windows over a number of steps."""
+    if steps is None:
+        return None
+    padding, stride = windows["padding"], windows["strides"]
+    if padding == "same":
+        return -(-steps // stride)
+    steps += 0 if padding == "valid" else sum(padding)
+    return (steps - (windows["size"] - 1) * windows["dilation_rate"] - 1) // stride + 1
+
+
+def _over_time(
+    x: Traced, axis: int, value: Any, features: Product, windows: Mapping[str, Any]
+) -> Traced:
     """The result of windows over time."""
-    time: Product = (Factor(),)
+    time: Product = (Factor(_steps(size_of(x.groups[1]), windows)),)
     axes = [x.axes[0], features, *x.axes[2:]]
     axes[axis] = time
     return Traced(value, (x.groups[0], time, features), tuple(axes))
@@ -111,8 +145,9 @@ def _over_time(x: Traced, axis: int, value: Any, features: Product) -> Traced:
 
 def _conv(call: Call) -> list[Operand]:
     x, weights = call.traced(), call.constant(1, "kernel")
-    axis, arguments, x = _of_time(call, x, [*weights.shape[2:]])
-    units, channels, size = weights.shape[0], weights.shape[1], arguments.pop("size")
+    axis, windows, x = _padded_by(*_of_time(call, x, [*weights.shape[2:]]))
+    units, channels, size = weights.shape[0], weights.shape[1], windows["size"]
+    arguments = {name: value for name, value in windows.items() if name != "size"}
     bias = None if call.operand(2) is None else call.constant(2, "bias")
     kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
     groups = int(call.attributes.get("group", 1))
@@ -120,7 +155,7 @@ def _conv(call: Call) -> list[Operand]:
         layer: Any = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, **arguments)
     else:
         layer = layers.Conv1D(kernel, bias, groups=groups, **arguments)
-    return [_over_time(x, axis, layer(x.value), (Factor(units),))]
+    return [_over_time(x, axis, layer(x.value), (Factor(units),), windows)]
 
 
 def _pool(kind: str, call: Call) -> list[Operand]:
@@ -131,10 +166,12 @@ def _pool(kind: str, call: Call) -> list[Operand]:
         padding = "valid"
     if call.attributes.get("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
-    if not isinstance(padding, str) or (padding == "same" and call.attributes.get("count_include_pad")):
+    if not isinstance(padding, str) or (
+        padding == "same" and call.attributes.get("count_include_pad")
+    ):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
-    return [_over_time(x, axis, layer(x.value), x.groups[2])]
+    return [_over_time(x, axis, layer(x.value), x.groups[2], arguments | {"padding": padding})]
 
 
 def _global_pool(kind: str, call: Call) -> list[Operand]:
@@ -147,12 +184,14 @@ def _global_pool(kind: str, call: Call) -> list[Operand]:
 def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced:
     """Pooling over all elements of axes, of which one is not of size 1."""
     chosen = [k for k in places if real(x.axes[k])]
-    if len(chosen) != 1:
-        refuse("it pools several axes, or none")
+    axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
+    if not chosen:
+        return x.with_axes(axes)
+    if len(chosen) > 1:
+        refuse("it pools several axes")
     rest = [factor for k, p in enumerate(x.axes) if k not in (0, chosen[0]) for factor in p]
     x = with_groups(x, (x.axes[0], x.axes[chosen[0]], tuple(rest)))
     value = getattr(layers, kind)()(x.value)
-    axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
     return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
 
 
@@ -205,6 +244,7 @@ FUNCTIONS: dict[str, Function] = {
     "AveragePool": _named(_pool, "AveragePooling1D"),
     "GlobalMaxPool": _named(_global_pool, "GlobalMaxPooling1D"),
     "GlobalAveragePool": _named(_global_pool, "GlobalAveragePooling1D"),
+    "ReduceSum": _named(_reduce, "GlobalSumPooling1D"),
     "ReduceMax": _named(_reduce, "GlobalMaxPooling1D"),
     "ReduceMean": _named(_reduce, "GlobalAveragePooling1D"),
     "BatchNormalization": _batch_normalization,

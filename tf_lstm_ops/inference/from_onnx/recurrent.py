@@ -16,7 +16,6 @@ from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
 _X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
 _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
-_DEFAULTS = {"LSTM": ("sigmoid", "tanh", "tanh"), "GRU": ("sigmoid", "tanh"), "RNN": ("tanh",)}
 _HARD_SIGMOID = 1 / 6, 0.5  # alpha and beta of the function of a session
 _PLAIN = ("tanh", "sigmoid", "relu", "softsign")
 
@@ -94,10 +93,14 @@ def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list
     states = []
     for operand in given:
         if not isinstance(operand, Traced) or operand.rank != 3:
-            refuse("one of its initial states is a constant; a session begins with zeros or with "
-                   "inputs")
-        own = operand if not layout else operand.with_axes(
-            [operand.axes[1], operand.axes[0], operand.axes[2]]
+            refuse(
+                "one of its initial states is a constant; a session begins with zeros or with "
+                "inputs"
+            )
+        own = (
+            operand
+            if not layout
+            else operand.with_axes([operand.axes[1], operand.axes[0], operand.axes[2]])
         )
         states.append(_of_directions(own, directions))
     return [state for pair in zip(*states, strict=True) for state in pair]
@@ -113,26 +116,23 @@ def _of_directions(state: Traced, directions: int) -> list[Any]:
     return [with_groups(part, (part.axes[1], part.axes[2])).value for part in parts]
 
 
-def _functions(call: Call, read: RecurrentNode) -> list[str]:
+def _functions(read: RecurrentNode) -> tuple[str, ...]:
     """The names of the activations, which all directions must share."""
-    kind, directions = call.node.op_type, read.R.shape[0]
-    names = [*read.activations] or [*_DEFAULTS[kind] * directions]
-    each = len(_DEFAULTS[kind])
-    if len(names) != each * directions or names[:each] * directions != names:
-        refuse(f"its directions have different activations: {', '.join(names)}")
-    for name in names:
-        is_sessions = name == "hardsigmoid" and np.allclose(
-            [[*read.activation_alpha][:1], [*read.activation_beta][:1]],
+    if len(set(read.activations)) > 1:
+        refuse("its directions have different activations")
+    for name in read.activations[0]:
+        is_hard = name == "hardsigmoid" and np.allclose(
+            [read.activation_alpha[:1], read.activation_beta[:1]],
             [[value] for value in _HARD_SIGMOID],
         )
-        if name not in _PLAIN and not is_sessions:
+        if name not in _PLAIN and not is_hard:
             refuse(f"a session does not have its activation {name}")
-    return [name.replace("hardsigmoid", "hard_sigmoid") for name in names[:each]]
+    return tuple(name.replace("hardsigmoid", "hard_sigmoid") for name in read.activations[0])
 
 
 def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurrent, bool]:
     """The layer, and whether it returns its states."""
-    functions = _functions(call, read)
+    functions = _functions(read)
     is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]
     # The output without return_sequences is Y_h.
     needs_states = is_read[_Y_C] or (is_read[_Y] and is_read[_Y_H])

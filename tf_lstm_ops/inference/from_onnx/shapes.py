@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.axes import (
     AxesError,
     Factor,
     Product,
     Target,
     Traced,
+    joined,
     like,
     of_rank,
     position,
@@ -75,16 +76,16 @@ def _reshape(call: Call) -> list[Operand]:
 def _flatten(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank + 1, 1)
-    joined: list[Target] = [
+    both: list[Target] = [
         tuple(factor for product in part for factor in product)
         for part in (x.axes[:axis], x.axes[axis:])
     ]
-    return [reshaped(x, joined)]
+    return [reshaped(x, both)]
 
 
 def _expand(call: Call) -> list[Operand]:
     x = call.operand(0)
-    if isinstance(x, Filled):
+    if isinstance(x, Filled | Sizes):  # a size for each row is this size
         return [x]
     if isinstance(x, np.ndarray) and x.size and (x == x.ravel()[0]).all():
         return [Filled(float(x.ravel()[0]))]
@@ -146,10 +147,57 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     if group == 1 and len(x.groups) == 3 and is_one and (is_last or start == 0):
         step = layers.LastStep() if is_last else layers.FirstStep()
         return Traced(step(x.value), (x.groups[0], x.groups[2]), axes, x.is_float)
-    value = layers.Slice(group, start * behind, None if stop is None else stop * behind)(x.value)
+    place = -1 if group == len(x.groups) - 1 else group
+    end = None if stop is None or stop == size else stop * behind
+    value = layers.Slice(place, start * behind, end)(x.value)
     rest = x.groups[group][len(product) :] if behind > 1 else ()
     groups = (*x.groups[:group], (*new, *rest), *x.groups[group + 1 :])
     return Traced(value, groups, axes, x.is_float)
+
+
+def reversed_along(x: Traced, axis: int) -> Traced:
+    """The elements of an axis in the opposite order.
+
+    Args:
+      x: the array.
+      axis: which axis.
+
+    Returns:
+      The array.
+
+    Raises:
+      AxesError: a session cannot take them so.
+    """
+    product = x.axes[axis]
+    if not real(product):
+        return x
+    group, behind = _group_with(x, product)
+    if group == 0:
+        raise AxesError("it reverses the batch")
+    if group < 0 or behind != 1:
+        x, group = _separated(x, axis), 1
+    made: Any = x.value.node
+    layer = layers.Slice(-1 if group == len(x.groups) - 1 else group, reverse=True)
+    is_reversed = isinstance(made, graph.Node) and made.layer.kind == file.SLICE
+    if is_reversed and made.layer.ints == layer.record.ints:
+        return x.with_value(made.operands[0])  # twice is not at all
+    return x.with_value(layer(x.value))
+
+
+def _reverse_sequence(call: Call) -> list[Operand]:
+    """A reversal of all rows by the same length, that of the axis."""
+    x, lengths = call.traced(), call.operand(1)
+    axis = position(int(call.attributes.get("time_axis", 0)), x.rank)
+    size = size_of(x.axes[axis])
+    if isinstance(lengths, Sizes):
+        is_whole = all(each in (size, x.axes[axis]) for each in lengths.sizes)
+    elif isinstance(lengths, Filled):
+        is_whole = lengths.value == size
+    else:
+        is_whole = bool((call.constant(1, "lengths") == size).all())
+    if not is_whole:
+        refuse("its lengths are not that of the axis")
+    return [reversed_along(x, axis)]
 
 
 def _group_with(x: Traced, product: Product) -> tuple[int, int | None]:
@@ -186,8 +234,11 @@ def _slice(call: Call) -> list[Operand]:
     axes = call.integers(3, "axes") or [*range(len(starts))]
     steps = call.integers(4, "steps") or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step == -1 and start in (-1, 2**63 - 1) and end < -(2**30):
+            x = reversed_along(x, position(axis, x.rank))
+            continue
         if step != 1:
-            refuse(f"a session takes parts with a step of 1, and this one is {step}")
+            refuse(f"a session takes parts with the steps 1 and -1, and this one has {step}")
         # The largest numbers stand for the end.
         x = part_of(x, position(axis, x.rank), start, None if end > 2**30 else end)
     return [x]
@@ -284,12 +335,13 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
         raise AxesError("it joins arrays along a part of an axis")
     moved = [like(array, places) for array in arrays]
     lengths = [size_of(array.axes[axis]) for array in moved]
-    joined = (Factor(None if None in lengths else sum(lengths)),)  # type: ignore[arg-type]
+    whole = (Factor(None if None in lengths else sum(lengths)),)  # type: ignore[arg-type]
     is_last = group == len(places) - 1
-    value = layers.Concatenate(-1 if is_last else group)([array.value for array in moved])
+    values = [array.value for array in moved]
+    value = joined(values) if is_last else layers.Concatenate(group)(values)
     behind = moved[0].groups[group][len(moved[0].axes[axis]) :]
-    groups = (*moved[0].groups[:group], (*joined, *behind), *moved[0].groups[group + 1 :])
-    return Traced(value, groups, (*first.axes[:axis], joined, *first.axes[axis + 1 :]))
+    groups = (*moved[0].groups[:group], (*whole, *behind), *moved[0].groups[group + 1 :])
+    return Traced(value, groups, (*first.axes[:axis], whole, *first.axes[axis + 1 :]))
 
 
 def _pad(call: Call) -> list[Operand]:
@@ -337,8 +389,10 @@ FUNCTIONS: dict[str, Function] = {
     "Cast": _cast,
     "Slice": _slice,
     "Split": _split,
+    "ReverseSequence": _reverse_sequence,
     "Gather": _gather,
     "Concat": _concat,
     "Pad": _pad,
     "Shape": sizes.shape,
+    "Size": sizes.size,
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from tf_lstm_ops.inference.axes import Product, size_of
+from tf_lstm_ops.inference.axes import Factor, Product, size_of
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -37,7 +38,14 @@ def _of(call: Call, index: int = 0) -> Sizes:
 
 
 def shape(call: Call) -> list[Operand]:
-    """The sizes of the axes of an array."""
+    """The sizes of the axes of an array.
+
+    Args:
+      call: the node.
+
+    Returns:
+      The sizes.
+    """
     axes = call.traced().axes
     start = int(call.attributes.get("start", 0))
     end = call.attributes.get("end")
@@ -91,12 +99,55 @@ def _product(call: Call) -> list[Operand]:
     return [Sizes(((*a, *b),), first.is_scalar and second.is_scalar)]
 
 
-def _range_or_filled(call: Call) -> list[Operand]:
+def _split(call: Call) -> list[Operand]:
+    sizes = _of(call).sizes
+    if len(sizes) != len(call.used):
+        refuse("it divides sizes into other parts than single ones")
+    return [_known([each]) for each in sizes]
+
+
+def _whole_product(call: Call) -> list[Operand]:
+    """The product of all sizes."""
+    sizes = _of(call).sizes
+    numbers = math.prod(each for each in sizes if isinstance(each, int))
+    factors = tuple(f for each in sizes if isinstance(each, tuple) for f in each)
+    if numbers != 1 and factors:
+        factors = (*factors, Factor(numbers))
+    return [_known([factors or numbers], not call.attributes.get("keepdims", 1))]
+
+
+def size(call: Call) -> list[Operand]:
+    """The number of elements of an array.
+
+    Args:
+      call: the node.
+
+    Returns:
+      The sizes.
+    """
+    sizes = call.operand(0)
+    if isinstance(sizes, Sizes):
+        return [np.array(len(sizes.sizes))]
+    whole = tuple(factor for product in call.traced().axes for factor in product)
+    known = size_of(whole)
+    return [_known([whole if known is None else known], is_scalar=True)]
+
+
+def _comparison(call: Call) -> list[Operand]:
+    other = [each for each in call.operands if isinstance(each, np.ndarray)]
+    if call.node.op_type == "Equal" and other and not other[0].any():
+        return [np.array(False)]  # a program asks whether there are any elements
+    refuse(
+        "it compares a size that a call decides. Pass shapes={name: sizes} with sizes of the inputs"
+    )
+
+
+def _filled(call: Call) -> list[Operand]:
     value = call.attributes.get("value")
     return [Filled(0.0 if value is None else float(np.ravel(value)[0]))]
 
 
-# Operators whose first operand is a `Sizes`, or any of Concat and Mul.
+# Operators with a `Sizes` among their operands.
 FUNCTIONS: dict[str, Function] = {
     "Gather": _gather,
     "Slice": _slice,
@@ -107,5 +158,9 @@ FUNCTIONS: dict[str, Function] = {
     "Cast": _same,
     "Identity": _same,
     "Mul": _product,
-    "ConstantOfShape": _range_or_filled,
+    "Size": size,
+    "Split": _split,
+    "ReduceProd": _whole_product,
+    **dict.fromkeys(("Equal", "Greater", "Less"), _comparison),
+    "ConstantOfShape": _filled,
 }

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops.inference.axes import Product, Traced, position
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.axes import Product, Traced, aligned, position
 
 Array = npt.NDArray[Any]
 
@@ -38,11 +39,27 @@ class Filled:
     value: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Shifted:
+    """Indices plus a number: what negative indices would be. Nothing may read it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Squares:
+    """The sum of the squares of arrays, of which the square root is a magnitude.
+
+    Attributes:
+      arrays: the arrays, one or two.
+    """
+
+    arrays: tuple[Traced, ...]
+
+
 # None: an operand that is left out.
-Operand = Traced | Array | Sizes | Filled | None
+Operand = Traced | Array | Sizes | Filled | Squares | Shifted | None
 
 
-class Unsupported(ValueError):  # noqa: N818
+class Unsupported(ValueError):
     """A session does not compute a node. The text is the reason."""
 
 
@@ -67,25 +84,63 @@ class Call:
     label: str
 
     def operand(self, index: int) -> Operand:
-        """An operand; None if it is absent."""
+        """An operand.
+
+        Args:
+          index: which one.
+
+        Returns:
+          What it stands for; None if it is absent.
+        """
         return self.operands[index] if index < len(self.operands) else None
 
     def traced(self, index: int = 0) -> Traced:
-        """An operand that the model computes from its inputs; others are an error."""
+        """An operand that the model computes from its inputs.
+
+        Args:
+          index: which one.
+
+        Returns:
+          The array.
+
+        Raises:
+          Unsupported: it is something else.
+        """
         found = self.operand(index)
+        if isinstance(found, Squares):
+            return _sum_of(found)
         if not isinstance(found, Traced):
             refuse(f"its operand {index} is {_kind(found)}, not an array of the model's inputs")
         return found
 
     def constant(self, index: int, what: str) -> Array:
-        """An operand that is a constant; others are an error."""
+        """An operand that is a constant.
+
+        Args:
+          index: which one.
+          what: its name in the message.
+
+        Returns:
+          The array.
+
+        Raises:
+          Unsupported: it is something else.
+        """
         found = self.operand(index)
         if not isinstance(found, np.ndarray):
             refuse(f"its {what} is {_kind(found)}, not a constant")
         return found
 
     def integers(self, index: int, name: str) -> list[int] | None:
-        """Integers of an attribute, which later versions of ONNX made an operand; None: absent."""
+        """Integers of an attribute, which later versions of ONNX made an operand.
+
+        Args:
+          index: the operand.
+          name: of the attribute.
+
+        Returns:
+          The integers; None if they are absent.
+        """
         found: Any = self.attributes.get(name)
         if found is None:
             if self.operand(index) is None:
@@ -94,7 +149,15 @@ class Call:
         return [int(each) for each in np.ravel(found)]
 
     def axis(self, rank: int, default: int) -> int:
-        """The attribute axis, counted from the front."""
+        """The attribute axis.
+
+        Args:
+          rank: the number of axes.
+          default: its value where it is absent.
+
+        Returns:
+          The axis, counted from the front.
+        """
         return position(int(self.attributes.get("axis", default)), rank)
 
 
@@ -111,6 +174,13 @@ def refuse(reason: str) -> NoReturn:
       Unsupported: always.
     """
     raise Unsupported(reason)
+
+
+def _sum_of(squares: Squares) -> Traced:
+    """The sum as an array."""
+    model = squares.arrays[0]
+    products = [layers.Multiply()(array.value, array.value) for array in aligned(squares.arrays)]
+    return model.with_value(products[0] if len(products) == 1 else layers.Add()(*products))
 
 
 def _kind(operand: Operand) -> str:

@@ -11,8 +11,7 @@ from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
 from tf_lstm_ops.inference.layers.base import Layer, Record, one
 
-_MAXIMUM, _AVERAGE = 0, 1
-_LAST_STEP, _FIRST_STEP = 2, 3
+_MAXIMUM, _AVERAGE, _LAST_STEP, _FIRST_STEP, _SUM = range(5)
 _ZEROS, _REFLECTION = 0, 1
 
 
@@ -136,6 +135,39 @@ class ReflectPadding1D(Record):
         super().__init__(file.Layer(name or "ReflectPadding1D", file.PADDING, ints=ints))
 
 
+class Slice(Record):
+    """Elements of an axis from start to stop, as x[:, start:stop] in NumPy, or backwards.
+
+    Args:
+      axis: -1 for the last one, or from 1 on, where 1 is that behind the batch.
+      start: the first element; a negative number counts from the end.
+      stop: the element behind the last one; None: the end.
+      reverse: whether the elements are in the opposite order.
+      name: for messages.
+
+    Raises:
+      ValueError: axis is another one, or a number is too large.
+      TypeError: a number is no integer.
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        start: int = 0,
+        stop: int | None = None,
+        reverse: bool = False,
+        name: str | None = None,
+    ) -> None:
+        if axis != -1 and not 1 <= axis <= 5:
+            raise ValueError(f"axis must be -1, or from 1 to 5. Received: axis={axis}")
+        first = checks.size("start", start, -file.MAX_SIZE)
+        end = file.MAX_SIZE if stop is None else checks.size("stop", stop, -file.MAX_SIZE)
+        if max(first, end) > file.MAX_SIZE:
+            raise ValueError(f"start and stop must be at most 2^54. Received: {start}, {stop}")
+        ints = (axis, first, end, int(bool(reverse)))
+        super().__init__(file.Layer(name or "Slice", file.SLICE, ints=ints))
+
+
 class Cropping1D(Record):
     """A sequence without its first and last steps.
 
@@ -223,6 +255,17 @@ class GlobalMaxPooling1D(_WithoutMask):
     """
 
     _mode = _MAXIMUM
+
+
+class GlobalSumPooling1D(_WithoutMask):
+    """The sum over time, [B, T, C] to [B, C]. It has no mask.
+
+    Args:
+      keepdims: whether the result is [B, 1, C].
+      name: for messages.
+    """
+
+    _mode = _SUM
 
 
 class LastStep(_WithoutMask):

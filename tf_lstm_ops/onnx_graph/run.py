@@ -7,43 +7,45 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops.export import check
-
 Runner = Callable[[list[np.ndarray]], list[Any]]
 
 
-def runner(path: str, proto: Any) -> Runner:
+class NotRun(Exception):
+    """Nothing on this machine can run a file; the message says why."""
+
+
+def runner(source: str | bytes, proto: Any) -> Runner:
     """A function that runs a file.
 
     Args:
-      path: the file.
+      source: the file, or its bytes.
       proto: its content, an ``onnx.ModelProto``.
 
     Returns:
       A function of the inputs, in the order of the file, that returns the outputs. It raises
-      `check.NotRun` if the reference implementation would compute something else than the file.
+      `NotRun` if the reference implementation would compute something else than the file.
     """
     try:
         import onnxruntime
     except ImportError:
-        return _reference(path, proto)
+        return _reference(source, proto)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors only
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     names = [argument.name for argument in session.get_inputs()]
     return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
 
 
-def _reference(path: str, proto: Any) -> Runner:
+def _reference(source: str | bytes, proto: Any) -> Runner:
     from onnx.reference import ReferenceEvaluator
 
     def run(inputs: list[np.ndarray]) -> list[Any]:
         for limit in _limits(proto.graph):
-            raise check.NotRun(
+            raise NotRun(
                 f"the reference implementation of the package onnx {limit}. To check the file, "
                 "type: pip install onnxruntime"
             )
-        session = ReferenceEvaluator(path)
+        session = ReferenceEvaluator(source)
         return session.run(None, dict(zip(session.input_names, inputs, strict=True)))
 
     return run

@@ -1,0 +1,78 @@
+"""Sessions of ONNX files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tf_lstm_ops.inference import file, graph
+from tf_lstm_ops.inference.from_onnx import inputs
+from tf_lstm_ops.inference.from_onnx.source import Source
+from tf_lstm_ops.inference.from_onnx.trace import Followed, follow
+from tf_lstm_ops.inference.source_check import words_of
+from tf_lstm_ops.onnx_graph.load import load, opset
+
+__all__ = ["read"]
+
+
+def read(
+    source: Any,
+    outputs: Sequence[str] | None,
+    constants: Mapping[str, Any] | None,
+    shapes: Mapping[str, Sequence[int | None]] | None,
+) -> tuple[file.Graph, Source]:
+    """Reads the graph of a model.
+
+    Args:
+      source: as of `Session.from_onnx`.
+      outputs: likewise.
+      constants: likewise.
+      shapes: likewise.
+
+    Returns:
+      The graph, and the model for a comparison.
+
+    Raises:
+      ImportError: the package onnx is not installed.
+      OSError, TypeError, ValueError: as of `Session.from_onnx`.
+    """
+    model = load(source)
+    given = inputs.with_shapes(inputs.inputs_of(model), shapes)
+    names = inputs.chosen(model, outputs)
+    fixed = inputs.fixed(given, constants)
+    followed = follow(model, opset(model), given, fixed, names)
+    free = [each for each in given if each.name in followed.inputs]
+    lowered = graph.lower(_structured(followed.inputs), _structured(followed.outputs))
+    lowered = _with_steps(lowered, free, followed)
+    return lowered, Source(model, given, free, names, fixed, followed.axes, words_of(lowered))
+
+
+def _structured(values: Mapping[str, graph.Value]) -> Any:
+    """One value as it is, several in a dictionary."""
+    if len(values) == 1:
+        return next(iter(values.values()))
+    return dict(values)
+
+
+def _with_steps(
+    lowered: file.Graph, given: Sequence[inputs.Given], followed: Followed
+) -> file.Graph:
+    """Sets the number of steps of inputs where a layer needs it."""
+    if not any(map(_needs_steps, lowered.nodes)):
+        return lowered
+    found = []
+    for each, value in zip(lowered.inputs, given, strict=True):
+        groups = followed.axes[value.name].groups
+        steps = groups[1][0].size
+        is_open = each.dims[0] is None and steps is not None
+        dims = (steps, *each.dims[1:]) if is_open else each.dims
+        found.append(dataclasses.replace(each, dims=dims))
+    return dataclasses.replace(lowered, inputs=found)
+
+
+def _needs_steps(node: file.Node) -> bool:
+    """Whether a layer needs the number of steps, or takes certain steps of a sequence."""
+    layer = node.layer
+    is_of_time = layer.kind == file.SLICE and layer.ints[0] == 1
+    return is_of_time or layer.kind in (file.RESHAPE, file.TRANSPOSITION)

@@ -1,0 +1,138 @@
+"""The model of a file, for a comparison with the session."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops import _optional
+from tf_lstm_ops.inference import source_check
+from tf_lstm_ops.inference.axes import Traced, real
+from tf_lstm_ops.inference.from_onnx.inputs import Given
+from tf_lstm_ops.inference.from_onnx.values import Array
+from tf_lstm_ops.inference.source_check import ROWS, STEPS
+from tf_lstm_ops.onnx_graph.run import NotRun, runner
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a comparison needs.
+
+    Attributes:
+      model: the ``onnx.ModelProto``.
+      every: the inputs of the model.
+      given: those of the session.
+      outputs: the names of its outputs.
+      constants: the values of further inputs.
+      axes: of each input and output its axes.
+      words: as of `source_check.compare`.
+    """
+
+    model: Any
+    every: Sequence[Given]
+    given: Sequence[Given]
+    outputs: Sequence[str]
+    constants: Mapping[str, Array]
+    axes: Mapping[str, Traced]
+    words: Sequence[int | None]
+
+    def run(self, arrays: Sequence[Array]) -> list[Array]:
+        """Runs the model.
+
+        Args:
+          arrays: the inputs in the shapes of the session.
+
+        Returns:
+          The outputs with the batch as the first axis.
+
+        Raises:
+          NotRun: nothing here can run the model.
+        """
+        onnx = _optional.require("onnx", "an ONNX file", "onnx")
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        own = {value.name: value for value in model.graph.output}
+        wanted = [own.get(name) or onnx.ValueInfoProto(name=name) for name in self.outputs]
+        del model.graph.output[:]
+        model.graph.output.extend(wanted)
+        free = {
+            each.name: self._of_file(each, array)
+            for each, array in zip(self.given, arrays, strict=True)
+        }
+        feeds = free | self._constants(arrays[0].shape[0])
+        order = [value.name for value in model.graph.input]
+        tensors = {tensor.name for tensor in model.graph.initializer}
+        try:
+            run = runner(model.SerializeToString(), model)
+            results = run([feeds[name] for name in order if name not in tensors])
+        except NotRun:
+            raise
+        except Exception as error:  # ONNX Runtime has exceptions of its own
+            raise RuntimeError(str(error)) from error
+        return [
+            self._of_session(name, np.asarray(result))
+            for name, result in zip(self.outputs, results, strict=True)
+        ]
+
+    def _constants(self, batch: int) -> dict[str, Array]:
+        """The inputs that do not change; a number stands for an array of it."""
+        found = {}
+        for each in self.every:
+            if each.name in self.constants:
+                array = self.constants[each.name]
+                sizes = [batch if size is None else size for size in each.sizes]
+                found[each.name] = array if array.ndim else np.full(sizes, array)
+        return found
+
+    def sizes(self) -> list[list[int]]:
+        """The sizes of random inputs.
+
+        Returns:
+          For each input those of its axes in the session.
+        """
+        found = []
+        for each in self.given:
+            traced = self.axes[each.name]
+            groups = [group for group in traced.groups if group in traced.axes]
+            unknown = iter((ROWS, STEPS, STEPS))
+            found.append([s if (s := g[0].size) is not None else next(unknown) for g in groups])
+        return found
+
+    def _of_file(self, given: Given, array: Array) -> Array:
+        """An input with the axes of the file."""
+        traced = self.axes[given.name]
+        places = [traced.axes.index(group) for group in traced.groups if group in traced.axes]
+        array = array.reshape(array.shape[: len(places)])
+        rest = [k for k in range(traced.rank) if k not in places]
+        full = array.reshape(array.shape + (1,) * len(rest))
+        return np.transpose(full, np.argsort([*places, *rest])).astype(given.dtype)
+
+    def _of_session(self, name: str, array: Array) -> Array:
+        """An output with the batch first and without axes that the session does not have."""
+        traced = self.axes[name]
+        batch = real(traced.groups[0])
+        first = [k for k, product in enumerate(traced.axes) if real(product) == batch][:1]
+        rest = [k for k in range(traced.rank) if k not in first]
+        return np.transpose(array, [*first, *rest])
+
+    def compare(self, session: Any) -> None:
+        """Compares a session with the model.
+
+        If nothing here can run the model, a warning says that it was not compared.
+
+        Args:
+          session: the session.
+
+        Raises:
+          ValueError: the model cannot run, or the session computes something else.
+        """
+        try:
+            source_check.compare(
+                session, self.run, "the ONNX model", sizes=self.sizes(), words=self.words
+            )
+        except NotRun as error:
+            warnings.warn(f"the session was not compared with the model: {error}", stacklevel=3)

@@ -1,0 +1,264 @@
+"""Follows the nodes of an ONNX graph, and adds the layers that compute them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops.inference import graph
+from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
+from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
+from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of
+from tf_lstm_ops.inference.from_onnx.values import Array, Call, Filled, Operand, Sizes, Unsupported
+from tf_lstm_ops.onnx_graph.attributes import attributes, label
+from tf_lstm_ops.onnx_graph.constants import Constants, evaluate
+
+_FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
+_DOMAINS = ("", "ai.onnx")
+# Operators that move indices, or read them.
+_OF_INTEGERS = (
+    *(
+        "Gather",
+        "Cast",
+        "Identity",
+        "Shape",
+        "Size",
+        "Transpose",
+        "Squeeze",
+        "Unsqueeze",
+        "Reshape",
+    ),
+    *("Flatten", "Expand"),
+)
+_LOOPS = ("Loop", "Scan")
+_MOST_TRIALS = 64  # of choices of the batch axes: 6 inputs with two each
+
+
+@dataclasses.dataclass(frozen=True)
+class Followed:
+    """A graph with its layers.
+
+    Attributes:
+      inputs: the values of the inputs that the outputs depend on, by name.
+      outputs: the values of the outputs, by name.
+      axes: of each input and output the axis of the file that is the batch.
+    """
+
+    inputs: dict[str, graph.Value]
+    outputs: dict[str, graph.Value]
+    axes: dict[str, Traced]
+
+
+def follow(
+    model: Any,
+    opset: int,
+    given: Sequence[Given],
+    constants: Mapping[str, Array],
+    outputs: Sequence[str],
+) -> Followed:
+    """Follows a graph.
+
+    An input's first axis or its second one is the batch: the first choice that suits all nodes
+    holds.
+
+    Args:
+      model: the ``onnx.ModelProto``.
+      opset: the version of the default domain.
+      given: its inputs.
+      constants: the values of further inputs.
+      outputs: the names of the outputs.
+
+    Returns:
+      The graph.
+
+    Raises:
+      ValueError: a session does not compute a node. The message names it.
+    """
+    known = Constants(model.graph, opset=opset)
+    _, read = _needed(model.graph.node, outputs)
+    free = [each for each in given if each.name in read and each.name not in constants]
+    ranks = {each.name: len(each.sizes) for each in given}
+    fixed: dict[str, Operand] = {
+        name: array if array.ndim or not ranks[name] else Filled(float(array))
+        for name, array in constants.items()
+    }
+    furthest: tuple[int, Exception] | None = None
+    for choice in _choices(free):
+        tracer = _Tracer(opset, known)
+        try:
+            return tracer.run(model.graph, free, choice, fixed, outputs)
+        except _Stopped as error:
+            if furthest is None or error.count > furthest[0]:
+                furthest = error.count, error
+    assert furthest is not None
+    raise ValueError(str(furthest[1])) from furthest[1].__cause__
+
+
+def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
+    """The axis of the batch of each input, the likely ones first."""
+    possible = [(0, 1) if each.may_be_second else (0,) for each in given]
+    ordered = sorted(itertools.islice(itertools.product(*possible), 1 << 16), key=sum)
+    return itertools.islice(iter(ordered), _MOST_TRIALS)
+
+
+class _Stopped(ValueError):
+    """A node that a session does not compute.
+
+    Args:
+      text: which and why.
+      count: how many nodes were followed.
+    """
+
+    def __init__(self, text: str, count: int) -> None:
+        super().__init__(text)
+        self.count = count
+
+
+class _Tracer:
+    """What the names of a graph stand for.
+
+    Args:
+      opset: the version of the default domain.
+      constants: those of the graph.
+    """
+
+    def __init__(self, opset: int, constants: Constants) -> None:
+        self._opset, self._constants = opset, constants
+        self._values: dict[str, Operand] = {}
+        self._count = 0
+
+    def run(
+        self,
+        proto: Any,
+        given: Sequence[Given],
+        choice: Sequence[int],
+        constants: Mapping[str, Operand],
+        outputs: Sequence[str],
+    ) -> Followed:
+        """Follows the nodes that the outputs depend on."""
+        sizes = [x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes]
+        batch = Factor(sizes[0] if sizes else None)
+        arrays = {
+            each.name: axes_of(each, axis, batch) for each, axis in zip(given, choice, strict=True)
+        }
+        self._values = {**arrays, **constants}
+        self._follow(proto.node, outputs)
+        results = {name: self._output(name) for name in outputs}
+        values = {name: value for name, (_, value) in results.items()}
+        return Followed(
+            {name: array.value for name, array in arrays.items()},
+            values,
+            arrays | {name: array for name, (array, _) in results.items()},
+        )
+
+    def _follow(self, nodes: Sequence[Any], outputs: Sequence[str]) -> None:
+        needed, read = _needed(nodes, outputs)
+        loops = [node for node in needed if node.op_type in _LOOPS]
+        for node in loops[:1] or needed:
+            try:
+                found = self._results(node, [name in read for name in node.output])
+            except _Stopped:  # in a branch
+                raise
+            except ValueError as error:
+                raise _Stopped(
+                    f"a session does not compute {label(node)}: {error}", self._count
+                ) from error
+            for name, value in zip(node.output, found, strict=False):
+                if name:
+                    self._values[name] = value
+            self._count += 1
+
+    def _get(self, name: str) -> Operand:
+        if not name:
+            return None
+        if name not in self._values:
+            found = self._constants.get(name)
+            if found is None:
+                raise Unsupported(f"its operand {name} is not computed")
+            self._values[name] = found
+        return self._values[name]
+
+    def _results(self, node: Any, used: Sequence[bool]) -> Sequence[Operand]:
+        """What the outputs of a node stand for."""
+        operands = [] if node.op_type in _LOOPS else [self._get(name) for name in node.input]
+        if node.op_type == "If" and node.domain in _DOMAINS:
+            return self._branch(node, operands)
+        call = Call(node, attributes(node), operands, self._opset, used, label(node))
+        if all(each is None or isinstance(each, np.ndarray) for each in operands):
+            folded = evaluate(node, operands, self._opset)  # type: ignore[arg-type]
+            if folded is not None:
+                return folded
+        if indices.is_of_indices(call):
+            return indices.computed(call)
+        function = _FUNCTIONS.get(node.op_type) if node.domain in _DOMAINS else None
+        # The target of Reshape is not what it moves.
+        moved = operands[:1] if node.op_type == "Reshape" else operands
+        if any(isinstance(each, Sizes) for each in moved):
+            function = sizes.FUNCTIONS.get(node.op_type, function)
+        if node.op_type in _LOOPS:
+            raise Unsupported(
+                "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
+            )
+        if function is None:
+            domain = f" of the domain {node.domain}" if node.domain not in _DOMAINS else ""
+            raise Unsupported(
+                f"a session has no operator {node.op_type}{domain}. Keep this part of the model in "
+                "ONNX Runtime, or choose outputs= before it"
+            )
+        if node.op_type not in _OF_INTEGERS and any(
+            isinstance(each, Traced) and not each.is_float for each in operands
+        ):
+            raise Unsupported("it computes with integers of an input")
+        if isinstance(call.operand(0), Filled) and function in shapes.FUNCTIONS.values():
+            return [call.operand(0)] * len(used)
+        return function(call)
+
+    def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
+        """The outputs of a branch whose condition is constant."""
+        condition = operands[0]
+        if not isinstance(condition, np.ndarray) or condition.size != 1:
+            raise Unsupported(
+                "its condition depends on the input. If it depends on one that stays the same, "
+                "pass constants={name: value}"
+            )
+        name = "then_branch" if condition.ravel()[0] else "else_branch"
+        branch = attributes(node)[name]
+        self._constants = Constants(branch, self._constants)
+        outputs = [value.name for value in branch.output]
+        self._follow(branch.node, outputs)
+        return [self._get(name) for name in outputs]
+
+    def _output(self, name: str) -> tuple[Traced, graph.Value]:
+        """An output with the batch as its first axis."""
+        array = self._get(name)
+        if not isinstance(array, Traced):
+            raise _Stopped(f"the output {name} does not depend on an input", self._count)
+        if not array.is_float:
+            raise _Stopped(f"the output {name} has integers", self._count)
+        batch, *groups = array.groups
+        rest = [p for p in array.axes if real(p) and real(p) != real(batch)]
+        # The axis of features stays, also where the model drops it since its size is 1.
+        features = [] if real(groups[-1]) else [groups[-1]]
+        try:
+            return array, arranged(array, [batch, *rest, *features])
+        except AxesError as error:
+            raise _Stopped(f"the output {name} cannot be had: {error}", self._count) from error
+
+
+def _needed(nodes: Sequence[Any], outputs: Sequence[str]) -> tuple[list[Any], set[str]]:
+    """The nodes that outputs depend on, in order, and the names that these read."""
+    read, needed = {*outputs}, []
+    for node in reversed(nodes):
+        if read.intersection(name for name in node.output if name):
+            needed.append(node)
+            read.update(filter(None, node.input))
+            for attribute in node.attribute:
+                inner = [attribute.g] if attribute.HasField("g") else []
+                for part in (*inner, *attribute.graphs):
+                    read.update(name for each in part.node for name in each.input)
+                    read.update(value.name for value in part.output)
+    return needed[::-1], read

@@ -1,0 +1,321 @@
+"""Graphs of layers from JSON files: those of RTNeural and AIDA-X, and those of GuitarML.
+
+A file of RTNeural has `in_shape` and `layers`, whose arrays are those of Keras. One of GuitarML
+(Automated-GuitarAmpModelling, NeuralPi) has `model_data`, and PyTorch's `state_dict`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tf_lstm_ops import _files
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+
+Array = npt.NDArray[np.float32]
+
+_FUNCTIONS = {"": "linear", **{f: f for f in ("tanh", "relu", "sigmoid", "softmax", "elu")}}
+_MOST = 1 << 24  # of every size
+_MODEL_DATA = {  # of GuitarML
+    *("model", "unit_type", "input_size", "output_size", "hidden_size", "num_layers"),
+    *("skip", "bias_fl", "bidirectional"),
+}
+_UNITS: dict[str, Any] = {
+    "LSTM": (LSTMWeights, layers.LSTM),
+    "GRU": (GRUWeights, layers.GRU),
+    "RNN": (RNNWeights, layers.SimpleRNN),
+}
+
+
+def graph_of(path: Any) -> tuple[Value, Value]:
+    """The graph of a file.
+
+    Args:
+      path: see `Session.from_rtneural`.
+
+    Returns:
+      The input [B, T, I] and the output.
+
+    Raises:
+      OSError: the file cannot be read, or is not a regular one.
+      ValueError: it is no such file.
+      TypeError: path has another type.
+    """
+    name = _files.checked(path)
+    _files.check_readable(name)
+    with open(name, "rb") as file:
+        content = file.read()
+    try:
+        return _graph(_parsed(content))
+    except ValueError as error:
+        raise ValueError(f"{os.fsdecode(name)}: {error}") from None
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the file is no complete JSON: {error}") from None
+
+
+def _graph(model: Any) -> tuple[Value, Value]:
+    keys = model if isinstance(model, dict) else {}
+    if "layers" in keys:
+        return _of_layers(keys)
+    if "state_dict" in keys:
+        return _of_state_dict(keys)
+    if "architecture" in keys:
+        raise ValueError(
+            "this is a file of Neural Amp Modeler. A session has no such models: they begin with "
+            "states that are not zero"
+        )
+    raise ValueError(
+        "the file must have 'in_shape' and 'layers', as RTNeural writes them, or 'model_data' and "
+        f"'state_dict', as GuitarML does. It has {_shortened([*keys])}"
+    )
+
+
+def _of_layers(model: Mapping[str, Any]) -> tuple[Value, Value]:
+    """RTNeural, and AIDA-X, which adds the keys of the options."""
+    first = _shape("in_shape", model)
+    given = model["layers"]
+    if not isinstance(given, list) or not given:
+        raise ValueError(f"layers must be a list of one or more. Received: {_shortened(given)}")
+    for key in ("in_gain", "out_gain"):
+        if model.get(key, 0):
+            raise ValueError(f"{key} must be 0. Received: {_shortened(model[key])}")
+    skip = _integer("in_skip", model, 0, least=0)
+    x = y = layers.Input((None, first[-1]))
+    before = first
+    for number, fields in enumerate(given):
+        kind = fields.get("type") if isinstance(fields, dict) else None
+        where = f"layer {number} ({_shortened(kind)})"
+        try:
+            made, before = _layer(where, fields, before, len(first))
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+        for layer in made:
+            y = layer(y)
+    if skip and len(before) < len(first):
+        raise ValueError("with in_skip the output must have an axis of time")
+    return x, _plus_input(x, y, first[-1], before[-1], skip)
+
+
+def _layer(
+    name: str, fields: Any, before: Sequence[Any], axes: int
+) -> tuple[list[layers.Layer], list[Any]]:
+    """A layer behind one of a shape, and its own shape."""
+    kind = fields.get("type") if isinstance(fields, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"the type must be one of {[*_KINDS]}")
+    make, options = _KINDS[kind]
+    if unknown := [*{*fields} - {"type", "activation", "shape", "weights", *options}]:
+        raise ValueError(f"it has {_shortened(unknown)}, which is unknown")
+    shape = _shape("shape", fields)
+    steps = [each[1] for each in (before, shape) if len(each) == 3 and each[1] is not None]
+    if len(steps) == 2 and steps[0] != steps[1]:
+        raise ValueError(
+            f"the shape has {steps[1]} steps behind {steps[0]}. A convolution must be causal"
+        )
+    made = make(name, fields, before[-1], shape[-1])
+    if kind in ("lstm", "gru") and len(shape) < axes and len(before) == axes:
+        made.append(layers.LastStep())
+    return made, shape
+
+
+def _dense(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    kernel, bias = [*_weights(fields, [(inputs, units), (units,)], 1, 2), None][:2]
+    return [layers.Dense(kernel, bias, _function(fields), name)]
+
+
+def _conv1d(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    size, dilation = _integer("kernel_size", fields), _integer("dilation", fields)
+    groups = _integer("groups", fields, 1)
+    if inputs % groups or units % groups:
+        raise ValueError(f"groups must divide {inputs} and {units}. Received: {groups}")
+    shapes = [(size, inputs // groups, units), (units,)]
+    kernel, bias = [*_weights(fields, shapes, 1, 2), None][:2]
+    function = _function(fields)
+    return [layers.Conv1D(kernel, bias, 1, "causal", dilation, groups, function, name)]
+
+
+def _lstm(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    _function(fields, ("tanh", ""))
+    shapes = [(inputs, 4 * units), (units, 4 * units), (4 * units,)]
+    return [layers.LSTM(_weights(fields, shapes, 3), return_sequences=True, name=name)]
+
+
+def _gru(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    _function(fields, ("tanh", ""))
+    shapes = [(inputs, 3 * units), (units, 3 * units), (2, 3 * units)]
+    return [layers.GRU(_weights(fields, shapes, 3), return_sequences=True, name=name)]
+
+
+def _prelu(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    _function(fields, ("",))
+    _require_equal(inputs, units)
+    (alpha,) = _weights(fields, [(1, None)], 1)
+    if alpha.size not in (1, units):
+        raise ValueError(f"weights[0] must have 1 or {units} elements. Received: {alpha.size}")
+    return [layers.PReLU(alpha, name)]
+
+
+def _batchnorm(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    _function(fields, ("",))
+    _require_equal(inputs, units)
+    *scale, mean, variance = _weights(fields, [(units,)] * 4, 2, 4)
+    gamma, beta = scale or (None, None)
+    epsilon = float(_array("epsilon", fields.get("epsilon"), ()))
+    return [layers.BatchNormalization(mean, variance, gamma, beta, epsilon, name)]
+
+
+def _activation(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+    _require_equal(inputs, units)
+    _weights(fields, [], 0)
+    return [layers.Activation(_function(fields), name)]
+
+
+_Maker = Callable[[str, Any, int, int], list[layers.Layer]]
+_KINDS: dict[str, tuple[_Maker, tuple[str, ...]]] = {  # and the options of the type
+    "dense": (_dense, ()),
+    "time-distributed-dense": (_dense, ()),
+    "conv1d": (_conv1d, ("kernel_size", "dilation", "groups")),
+    "lstm": (_lstm, ()),
+    "gru": (_gru, ()),
+    "prelu": (_prelu, ()),
+    "batchnorm": (_batchnorm, ("epsilon",)),
+    "activation": (_activation, ()),
+}
+
+
+def _of_state_dict(model: Mapping[str, Any]) -> tuple[Value, Value]:
+    """GuitarML: recurrent layers, and a linear one, whose output may be added to the input."""
+    said, state = model.get("model_data"), model["state_dict"]
+    if not isinstance(said, dict) or not isinstance(state, dict):
+        raise ValueError("model_data and state_dict must be objects")
+    is_known = not {*said} - _MODEL_DATA and said.get("model") == "SimpleRNN"
+    if not is_known or said.get("bidirectional", False) is not False:
+        raise ValueError(
+            "model_data must be that of a 'SimpleRNN' of one direction, without other options. "
+            f"Received: {_shortened(said)}"
+        )
+    unit = said.get("unit_type")
+    if not isinstance(unit, str) or unit not in _UNITS:
+        raise ValueError(f"unit_type must be one of {[*_UNITS]}. Received: {_shortened(unit)}")
+    sizes = {key: _integer(key, said) for key in ("input_size", "hidden_size", "output_size")}
+    inputs, hidden, outputs = sizes.values()
+    arrays = {name: _array(name, value, None) for name, value in state.items()}
+    weights, kind = _UNITS[unit]
+    linear: list[Any] = [arrays.pop(name) for name in ("lin.weight", "lin.bias") if name in arrays]
+    found = weights.from_torch(arrays, prefix="rec.")
+    if unknown := [name for name in arrays if not name.startswith("rec.")]:
+        raise ValueError(f"state_dict has {_shortened(unknown)}, which is unknown")
+    recurrent = kind(found, return_sequences=True)
+    first = found.cells[0]
+    got = [first.kernel.shape[0], first.recurrent_kernel.shape[0], found.num_layers]
+    wanted = [inputs, hidden, _integer("num_layers", said, 1)]
+    shapes = [array.shape for array in linear]
+    if got != wanted or shapes not in ([(outputs, hidden)], [(outputs, hidden), (outputs,)]):
+        raise ValueError(
+            f"the arrays of state_dict do not have the sizes of model_data: {_shortened(said)}"
+        )
+    x = layers.Input((None, inputs))
+    y = layers.Dense(linear[0].T, *linear[1:])(recurrent(x))
+    return x, _plus_input(x, y, inputs, outputs, _integer("skip", said, 0, least=0))
+
+
+def _plus_input(x: Value, y: Value, inputs: int, outputs: int, skip: int) -> Value:
+    """The output plus the first `skip` channels of the input; one channel is added to all."""
+    if not skip:
+        return y
+    if skip > inputs or skip not in (1, outputs):
+        raise ValueError(
+            f"the first {skip} channels of {inputs} cannot be added to the {outputs} of the output"
+        )
+    kernel = np.eye(inputs, skip, dtype=np.float32)
+    taken = x if skip == inputs == outputs else layers.Dense(kernel + np.zeros(outputs))(x)
+    return layers.Add()(y, taken)
+
+
+def _shape(key: str, fields: Mapping[str, Any]) -> list[Any]:
+    """The shape of the batch, the steps and the features, or without steps."""
+    found: Any = fields.get(key)
+    is_shape = isinstance(found, list) and len(found) in (2, 3)
+    if not is_shape or any(not _is_size(size) for size in found if size is not None):
+        raise ValueError(
+            f"{key} must be a list of 2 or 3 sizes, of which the last is the number of features. "
+            f"Received: {_shortened(found)}"
+        )
+    if found[-1] is None:
+        raise ValueError(f"{key} must end with the number of features. Received: {found}")
+    return [*found]
+
+
+def _is_size(value: Any, least: int = 1) -> bool:
+    return type(value) is int and least <= value <= _MOST
+
+
+def _integer(
+    key: str, fields: Mapping[str, Any], default: int | None = None, least: int = 1
+) -> int:
+    """An integer, or the only one of a list."""
+    value: Any = fields.get(key, default)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not _is_size(value, least):
+        raise ValueError(f"{key} must be an integer from {least} on. Received: {_shortened(value)}")
+    return int(value)
+
+
+def _function(fields: Mapping[str, Any], known: Sequence[str] = (*_FUNCTIONS,)) -> str:
+    name = fields.get("activation", "")
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"activation must be one of {[*known]}. Received: {_shortened(name)}")
+    return _FUNCTIONS[name]
+
+
+def _require_equal(inputs: int, units: int) -> None:
+    if inputs != units:
+        raise ValueError(f"the shape must have {inputs} features. Received: {units}")
+
+
+def _weights(fields: Mapping[str, Any], shapes: Sequence[Any], *counts: int) -> list[Any]:
+    """The arrays of a layer, of which there may be some numbers."""
+    given: Any = fields.get("weights")
+    count = len(given) if isinstance(given, list) else None
+    if count not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise ValueError(f"weights must be a list of {wanted} arrays. Received: {count}")
+    pairs = zip(given, shapes, strict=False)
+    return [_array(f"weights[{k}]", value, shape) for k, (value, shape) in enumerate(pairs)]
+
+
+def _array(name: str, value: Any, shape: Sequence[int | None] | None) -> Array:
+    """Numbers as float32, of a shape; None: of any."""
+    try:
+        with np.errstate(over="ignore"):
+            read = np.asarray(value)
+            found = read.astype(np.float32) if read.dtype.kind in "iuf" else None
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or not np.isfinite(found).all() or not found.size:
+        raise ValueError(f"{name} must be an array of finite numbers of float32")
+    fits = shape is None or (
+        len(shape) == found.ndim
+        and all(want in (None, size) for want, size in zip(shape, found.shape, strict=True))
+    )
+    if not fits:
+        raise ValueError(f"{name} must have the shape {shape}. Received: {found.shape}")
+    return found
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

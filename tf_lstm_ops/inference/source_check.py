@@ -1,0 +1,129 @@
+"""The check of a session: its results are compared with those of its source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tf_lstm_ops.inference import file
+
+if TYPE_CHECKING:
+    from tf_lstm_ops.inference.session import Session
+
+Array = npt.NDArray[Any]
+Run = Callable[[list[Array]], Sequence[Array]]
+
+ROWS, STEPS = 3, 7  # of random inputs, where the model leaves sizes open
+# Half of the digits of float32. Programs round in another order, and layers amplify the errors of
+# those before them. A wrong gate order, state or weight changes the first digits.
+TOLERANCE = math.sqrt(2.0**-23)
+# Allowed in addition, for outputs near 0: six times the error of the sigmoid of ONNX Runtime, 4e-8.
+ABSOLUTE = 2.0**-22
+
+
+def compare(
+    session: Session,
+    run: Run,
+    source: str,
+    *,
+    sizes: Sequence[Sequence[int]] | None = None,
+    words: Sequence[int | None] | None = None,
+) -> float:
+    """Compares a session with its source on random inputs.
+
+    Args:
+      session: the session.
+      run: computes the outputs of the source. It takes the inputs in the shapes of the session, and
+        returns arrays of as many elements as the outputs of the session have, in their order.
+      source: what the source is called in messages.
+      sizes: the shape of each input; None: those of the session, with `ROWS` and `STEPS` where it
+        takes any.
+      words: for each input how many different indices it may have; None: floats.
+
+    Returns:
+      The largest difference of an element.
+
+    Raises:
+      ValueError: the source cannot run, or its outputs differ from those of the session.
+    """
+    specs = session.inputs
+    given = sizes or [
+        [ROWS, *(STEPS if size is None else size for size in spec.shape[1:])] for spec in specs
+    ]
+    limits = words or [None] * len(specs)
+    rng = np.random.default_rng(0)
+    inputs = [
+        rng.standard_normal(shape, np.float32)
+        if spec.dtype == "float32"
+        else rng.integers(0, limit or 1, shape, np.int32)
+        for spec, shape, limit in zip(specs, given, limits, strict=True)
+    ]
+    try:
+        expected = [np.asarray(each) for each in run(inputs)]
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"{source} cannot run on random inputs of the shapes {[x.shape for x in inputs]}, so "
+            f"the session is not compared with it: {error}. check=False leaves the comparison out"
+        ) from error
+    results = _flat(session(_packed(session, inputs)))
+    return max(
+        _checked(result, other, source, spec.name)
+        for result, other, spec in zip(results, expected, session.outputs, strict=True)
+    )
+
+
+def words_of(graph: file.Graph) -> list[int | None]:
+    """How many different indices each input of a graph may have.
+
+    Args:
+      graph: the graph.
+
+    Returns:
+      The rows of the smallest table that an `Embedding` of it has; None for floats.
+    """
+    found: list[int | None] = []
+    for k, given in enumerate(graph.inputs):
+        readers = [n.layer for n in graph.nodes if n.operands and n.operands[0] == k]
+        rows = [layer.input_size for layer in readers if layer.kind == file.EMBEDDING]
+        found.append(min(rows, default=1) if given.dtype == "int32" else None)
+    return found
+
+
+def _packed(session: Session, inputs: Sequence[Array]) -> Any:
+    """The argument of a call."""
+    if len(inputs) == 1:
+        return inputs[0]
+    names = [spec.name for spec in session.inputs]
+    return dict(zip(names, inputs, strict=True)) if all(names) else [*inputs]
+
+
+def _flat(results: Any) -> list[Array]:
+    if isinstance(results, Mapping):
+        return [*results.values()]
+    return [*results] if isinstance(results, list | tuple) else [results]
+
+
+def _checked(result: Array, expected: Array, source: str, name: str) -> float:
+    """The largest difference, which must be small."""
+    what = f"the output {name}" if name else "the output"
+    if result.size != expected.size:
+        raise ValueError(
+            f"{what} of {source} has the shape {expected.shape}, and that of the session "
+            f"{result.shape}"
+        )
+    a, b = result.astype(np.float64), expected.astype(np.float64).reshape(result.shape)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        error = np.where(same, 0.0, np.abs(a - b))
+    largest = float(np.nan_to_num(error, nan=np.inf).max(initial=0.0))
+    size = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
+    if largest > TOLERANCE * size + ABSOLUTE:
+        raise ValueError(
+            f"{what} of the session differs from that of {source} by {largest:.2g}, where the "
+            f"largest element is {size:.2g}. Please report this with the model"
+        )
+    return largest

@@ -1,0 +1,151 @@
+"""How sessions are made without Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tf_lstm_ops import _files
+from tf_lstm_ops.inference import arguments, file, from_rtneural, graph
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import Chain, Identity
+from tf_lstm_ops.inference.layers.inputs import input_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Sources:
+    """The class methods of `Session` that read other programs' models, and layers of arrays."""
+
+    def _open_graph(self, model: file.Graph, threads: int) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def from_layers(cls, layers: Sequence[Any], threads: int = 1) -> Self:
+        """Makes a session of a chain of layers. It needs neither TensorFlow nor Keras.
+
+        >>> import numpy as np
+        >>> from tf_lstm_ops.inference import Session, layers
+        >>> chain = [layers.Embedding(np.ones((50, 8))), layers.Dense(np.ones((8, 2)))]
+        >>> Session.from_layers(chain)([[3, 7, 1]]).shape
+        (1, 3, 2)
+
+        Args:
+          layers: layers of `tf_lstm_ops.inference.layers`, one or more. The first element may be
+            an `Input`. Without it the input is [B, T] of type int32 if the first layer is an
+            Embedding, else [B, T, any size].
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ValueError: the layers do not fit each other; or threads is out of range.
+          TypeError: an element is no layer.
+        """
+        chain = [*layers]
+        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
+        together = Chain(chain) if chain or x is None else Identity()
+        x = x or input_of(chain)
+        return cls.from_graph(x, together(x), threads)
+
+    @classmethod
+    def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Self:
+        """Makes a session of layers that are called on values.
+
+        >>> import numpy as np
+        >>> from tf_lstm_ops.inference import Session, layers
+        >>> x = layers.Input((None, 3))
+        >>> y = layers.Add()(x, layers.Dense(np.ones((3, 3)))(x))
+        >>> Session.from_graph(x, y)(np.ones((1, 2, 3)))[0, 0]
+        array([4., 4., 4.], dtype=float32)
+
+        Args:
+          inputs: values of `layers.Input`: one, a list or a dictionary of them by names. A call
+            takes the same structure.
+          outputs: values: one, a list or a dictionary of them. A call returns the same structure.
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ValueError: a shape does not fit, or an output depends on another input.
+          TypeError: inputs or outputs are not values.
+        """
+        threads = arguments.checked_threads(threads)
+        session = cls.__new__(cls)
+        session._open_graph(graph.lower(inputs, outputs), threads)
+        return session
+
+    @classmethod
+    def from_onnx(
+        cls,
+        source: Any,
+        *,
+        outputs: Sequence[str] | None = None,
+        constants: Mapping[str, Any] | None = None,
+        shapes: Mapping[str, Sequence[int | None]] | None = None,
+        check: bool = True,
+        threads: int = 1,
+    ) -> Self:
+        """Makes a session of an ONNX model. It needs the package onnx, not TensorFlow.
+
+        The first axis of each input and output of the session is the batch, and the others follow
+        in the order of the model; axes of size 1 that the model adds may be missing. A model with
+        several inputs or outputs takes and returns a dictionary by their names. The reference page
+        "Inference" lists the operators.
+
+        Args:
+          source: the path of the file, or an ``onnx.ModelProto``.
+          outputs: names of outputs, or of values within the graph, where the session ends; None:
+            the outputs of the model.
+          constants: the values of inputs that stay the same, by name, such as a sampling rate. A
+            number stands for an array of it: 0 for an initial state leaves it out.
+          shapes: the sizes of axes that the model leaves open, by the names of inputs, such as
+            {"audio": [None, 512]}; None: any.
+          check: whether the session is compared with the model on random inputs. ONNX Runtime runs
+            the model where it is installed, else ``onnx.reference``.
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ImportError: the package onnx is not installed.
+          OSError: the file cannot be read.
+          ValueError: the file is damaged, or has a node that a session does not compute; the
+            message names the node and the reason. Or the session computes something else.
+          TypeError: source is neither a path nor a model.
+        """
+        threads = arguments.checked_threads(threads)
+        from tf_lstm_ops.inference import from_onnx
+
+        model, proto = from_onnx.read(source, outputs, constants, shapes)
+        session = cls.__new__(cls)
+        session._open_graph(model, threads)
+        if check:
+            proto.compare(session)
+        return session
+
+    @classmethod
+    def from_rtneural(cls, path: _files.Path, threads: int = 1) -> Self:
+        """Makes a session of a JSON file of RTNeural, AIDA-X or GuitarML, without TensorFlow.
+
+        The reference page "Sessions and streams" lists the layers and options.
+
+        Args:
+          path: the file, a regular one: a string, bytes or a path.
+          threads: see `Session`.
+
+        Returns:
+          The session, whose input is [B, T, I].
+
+        Raises:
+          OSError: the file cannot be read, or is not a regular one.
+          ValueError: the file is no such JSON, a layer or option is unknown, or an array has the
+            wrong shape; or threads is out of range. The message names the layer.
+          TypeError: path has another type.
+        """
+        return cls.from_graph(*from_rtneural.graph_of(path), threads)
