@@ -72,7 +72,8 @@ import numpy as np
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.weights import GRUWeights
 state = {{"weight_ih_l0": np.ones((6, 3)), "weight_hh_l0": np.ones((6, 2))}}
-print(Session([GRUWeights.from_torch(state), (np.ones((2, 4)), np.ones(4))])(np.ones((1, 2, 3))).shape)
+session = Session([GRUWeights.from_torch(state), (np.ones((2, 4)), np.ones(4))])
+print(session(np.ones((1, 2, 3))).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "(1, 2, 4)\n"
