@@ -13,7 +13,16 @@ from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
 from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of, steps
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Filled, Operand, Sizes, Unsupported
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Filled,
+    Operand,
+    Sizes,
+    Squares,
+    Unsupported,
+    sum_of,
+)
 from tf_lstm_ops.onnx_graph.attributes import attributes, label
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate
 
@@ -245,6 +254,8 @@ class _Tracer:
     def _output(self, name: str) -> tuple[Traced, graph.Value]:
         """An output with the batch as its first axis."""
         array = self._get(name)
+        if isinstance(array, Squares):
+            array = sum_of(array)
         if not isinstance(array, Traced):
             raise _Stopped(f"the output {name} does not depend on an input", self._count)
         if not array.is_float:
