@@ -345,7 +345,7 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
         model, place = _separated(model, axis), 1
     before, behind = model.groups[:place], model.groups[place + 1 :]
     # A new axis becomes the major part of the features.
-    minor = model.groups[place][len(part) :] if real(part) else model.groups[place]
+    minor = real(model.groups[place])[len(real(part)) :]
     values = [
         arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)) for array in arrays
     ]
