@@ -158,9 +158,7 @@ def test_initial_states_of_zeros(op: str, how: str) -> None:
             proto = model(nodes, inputs, arrays)
         x = draw(want, 2)
         session = Session.from_onnx(proto, check=False, **options)
-        assert_close(
-            session(x["x"].swapaxes(0, 1)), runtime(want)(x)[0].transpose(2, 0, 1, 3)
-        )
+        assert_close(session(x["x"].swapaxes(0, 1)), runtime(want)(x)[0].transpose(2, 0, 1, 3))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -244,5 +242,3 @@ def test_states_of_one_layer_for_another() -> None:
         layer("LSTM", "u w r b - h c", "y"),
     ]
     check(model(nodes, {"x": ("T", "B", I), "u": ("U", "B", I)}, weights("LSTM")))
-
-
