@@ -86,6 +86,7 @@ class Session(Sources):
 
     def __init__(self, model: Any, threads: int = 1) -> None:
         threads = arguments.checked_threads(threads)
+        messages.require_keras(model)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 

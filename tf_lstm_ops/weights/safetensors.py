@@ -92,7 +92,7 @@ class Tensors(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         try:
             return self._file.get_tensor(name)
-        except ValueError as error:
+        except (ValueError, _safetensors().SafetensorError) as error:
             raise ValueError(f"{name} cannot be read: {error}") from error
         except (AttributeError, TypeError) as error:  # NumPy has no such dtype
             dtype = self._file.get_slice(name).get_dtype()

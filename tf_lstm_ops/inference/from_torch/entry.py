@@ -108,7 +108,7 @@ class Entry:
           ValueError: it is that of the features in none.
         """
         dim = self.options["dim"]
-        if dim in (-1, rank - 1):
+        if dim in (-1, rank - 1) or (dim is None and rank == 2):
             return FEATURES_LAST
         if dim in (1, -2) and rank == 3:
             return (BCT,)

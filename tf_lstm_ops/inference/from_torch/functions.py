@@ -72,11 +72,11 @@ def _softplus(entry: Entry, order: str) -> Sequence[layers.Layer]:
     return _activation(entry, "softplus")
 
 
-def _of_features(make: Any, dim: int | None = None) -> Kind:
+def _of_features(make: Any) -> Kind:
     """A function of all features of a step."""
     return Kind(
         lambda entry, order: [make(entry)],
-        options={"dim": dim},
+        options={"dim": -1},
         orders=lambda entry, rank: entry.axis_is_of_features(rank),
         follows=True,
     )
@@ -115,7 +115,7 @@ KINDS = {
     "Softplus": Kind(_softplus, options={"beta": 1.0, "threshold": 20.0}),
     "Softmax": _of_features(lambda entry: layers.Softmax(entry.label)),
     "LogSoftmax": _of_features(lambda entry: layers.Activation("log_softmax", entry.label)),
-    "GLU": _of_features(lambda entry: layers.GLU(entry.label), -1),
+    "GLU": _of_features(lambda entry: layers.GLU(entry.label)),
     "PReLU": Kind(
         lambda entry, order: [layers.PReLU(entry.arrays["weight"], entry.label)],
         arrays=("weight",),

@@ -9,10 +9,11 @@ from typing import Any
 
 from tf_lstm_ops import _received
 from tf_lstm_ops.inference import file, source_check
-from tf_lstm_ops.inference.from_torch.entry import Array, Entry
+from tf_lstm_ops.inference.from_torch.entry import Entry
 from tf_lstm_ops.inference.from_torch.kinds import KINDS
 from tf_lstm_ops.inference.from_torch.plan import Step, axes
 from tf_lstm_ops.inference.layers import Input
+from tf_lstm_ops.weights.arrays import Array
 
 _SHORT, _LONG = 2, 7  # steps of the output of convolutions for random inputs
 

@@ -85,8 +85,8 @@ def _upsample(entry: Entry, order: str) -> Sequence[layers.Layer]:
     return [layers.UpSampling1D(int(factor), entry.label)]
 
 
-def _of_channels(build: Any, unused: Sequence[str] = (), **options: Any) -> Kind:
-    return Kind(build, options=options, unused=unused, orders=channels_first, ranks=(3,))
+def _of_channels(build: Any, **options: Any) -> Kind:
+    return Kind(build, options=options, unused=("name",), orders=channels_first, ranks=(3,))
 
 
 _NOTHING = Kind(
@@ -115,7 +115,6 @@ KINDS = {
     "ReflectionPad1d": _of_channels(_reflection_pad, padding=None),
     "Upsample": _of_channels(
         _upsample,
-        ("name",),
         **{"size": None, "scale_factor": None, "mode": "nearest", "align_corners": None},
         recompute_scale_factor=None,
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_lstm_ops import _files, _optional, _received
 from tf_lstm_ops.inference.from_torch import kinds
-from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
+from tf_lstm_ops.inference.from_torch.entry import Entry, Kind, read_array
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.weights import safetensors
@@ -43,8 +43,8 @@ def state_of(source: Any) -> State:
     nested = [key for key, value in _items(state) if isinstance(value, Mapping)]
     if nested:
         raise ValueError(
-            f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the one "
-            f"that has the weights, such as checkpoint[{nested[0]!r}]"
+            f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the "
+            f"one that has the weights, such as checkpoint[{nested[0]!r}]"
         )
     return state
 
@@ -121,16 +121,15 @@ def _entry(state: State, element: Any) -> Entry:
     allowed = {*kind.arrays, *kind.optional}
     unread = [key for key in own if key not in allowed] if "weight" in allowed else []
     if missing or unread:
-        what = f"has no {missing[0]}" if missing else f"has {unread[0]}"
+        what = f"has no {missing[0]} for it" if missing else f"has {unread[0]}, which is none of it"
         raise ValueError(
-            f"{label}: the state dict {what} for it, as a {name} must{' not' * (not missing)} have. "
-            f"Its weights look like those of {_guess(state, own)}"
+            f"{label}: the state dict {what}. Its weights look like those of {_guess(state, own)}"
         )
     arrays = {key: read_array(full, state[full]) for key, full in own.items()}
     return kinds.entry(label, name, options, arrays, None)
 
 
-def _is_weightless(kind: kinds.Kind) -> bool:
+def _is_weightless(kind: Kind) -> bool:
     return not kind.arrays and not kind.optional
 
 
@@ -170,8 +169,8 @@ def _guess(state: State, own: Mapping[str, str]) -> str:
             shape("weight_ih_l0")[:1],
             shape("weight_hr_l0")[1:] or shape("weight_hh_l0")[1:],
         )
-        gates = rows[0] / max(units[0], 1) if rows and units else 0
-        return {4: "LSTM", 3: "GRU", 1: "RNN"}.get(gates, "LSTM")  # type: ignore[call-overload]
+        gates = rows[0] // max(units[0], 1) if rows and units else 0
+        return {4: "LSTM", 3: "GRU", 1: "RNN"}.get(gates, "LSTM")
     if "weight_ih" in own:
         return "LSTMCell"
     if "running_mean" in own:
