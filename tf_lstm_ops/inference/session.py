@@ -90,6 +90,7 @@ class Session(Sources):
         if of_arrays.is_chain(model):
             self._open_graph(of_arrays.graph_of(model), threads)
             return
+        messages.require_keras(model)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
