@@ -203,11 +203,12 @@ def arranged(array: Traced, groups: Sequence[Product]) -> Value:
         return array.value
     if not have or not want or have[0] != want[0]:
         raise NotBatch
-    if set(have) == set(want) and len(have) == len(want) == len(set(want)):
+    is_order = set(have) == set(want) and len(have) == len(want) == len(set(want))
+    if is_order and () not in want[1:]:
         return Permute([have.index(each) for each in want[1:]])(array.value)
     before = [factor for group in have[1:] for factor in group]
     after = [factor for group in want[1:] for factor in group]
-    if set(map(id, before)) != set(map(id, after)):
+    if set(before) != set(after) or len(before) != len(after):
         raise AxesError("its operands have different axes")
     value = array.value
     if before != after:

@@ -149,11 +149,13 @@ def _along_features(x: Traced, constant: Array) -> tuple[Traced, Array]:
         rest = [tuple(f for f in group if f not in last) for group in x.groups]
         kept = [group for k, group in enumerate(rest) if k == 0 or group]
         x, places = with_groups(x, (*kept, last)), varying
-    part = constant.reshape([shape[k] for k in places])
+    ones = [k for k in range(rank) if k not in places]
+    part = constant.reshape(shape).transpose([*ones, *places])
+    part = part.reshape([shape[k] for k in places])
     try:
         return x, np.broadcast_to(part, [_size(x.axes[k]) for k in places]).ravel()
     except ValueError:
-        refuse(f"its constant has the shape {[*constant.shape]}, which does not fit")
+        refuse(f"its constant has the shape {[*constant.shape]}, which repeats the other operand")
 
 
 def _places_of_last(x: Traced) -> list[int]:

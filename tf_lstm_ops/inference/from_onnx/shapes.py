@@ -159,7 +159,7 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     place = -1 if group == len(x.groups) - 1 else group
     end = None if stop is None or stop == size else stop * behind
     value = layers.Slice(place, start * behind, end)(x.value)
-    rest = x.groups[group][len(product) :] if behind > 1 else ()
+    rest = real(x.groups[group])[len(real(product)) :] if behind > 1 else ()
     groups = (*x.groups[:group], (*new, *rest), *x.groups[group + 1 :])
     return Traced(value, groups, axes, x.is_float)
 
@@ -219,11 +219,12 @@ def _group_with(x: Traced, product: Product) -> tuple[int, int | None]:
 
     The size is None if the axis is neither a whole one nor the first factors of one.
     """
-    for k, group in enumerate(x.groups):
-        if real(group) == real(product):
+    own = real(product)
+    for k, group in enumerate(map(real, x.groups)):
+        if group == own:
             return k, 1
-        if product and group[: len(product)] == product:
-            return k, size_of(group[len(product) :])
+        if own and group[: len(own)] == own:
+            return k, size_of(group[len(own) :])
     return -1, None
 
 
@@ -347,7 +348,8 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
     # A new axis becomes the major part of the features.
     minor = real(model.groups[place])[len(real(part)) :]
     values = [
-        arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)) for array in arrays
+        arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)).with_mask(None)
+        for array in arrays
     ]
     whole = (derived([array.axes[axis] for array in arrays], lambda *sizes: sum(sizes)),)
     value = layers.Concatenate(place)(*values) if behind else joined(values)

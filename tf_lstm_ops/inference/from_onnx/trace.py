@@ -158,8 +158,10 @@ class _Tracer:
         outputs: Sequence[str],
     ) -> Followed:
         """Follows the nodes that the outputs depend on."""
-        sizes = [x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes]
-        batch = Factor(sizes[0] if sizes else None)
+        sizes = {x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes} - {None}
+        if len(sizes) > 1:
+            raise _Stopped(f"its inputs have different sizes of the batch: {sorted(sizes)}", -1)
+        batch = Factor(next(iter(sizes), None))
         arrays = {
             each.name: axes_of(each, axis, batch, each.name in drops)
             for each, axis in zip(given, choice, strict=True)
@@ -261,6 +263,11 @@ class _Tracer:
         if not array.is_float:
             raise _Stopped(f"the output {name} has integers", self._count)
         batch, *groups = array.groups
+        if any({*real(batch)} & {*p} and real(p) != real(batch) for p in array.axes):
+            raise _Stopped(
+                f"the output {name} cannot be had: the batch and other axes are one axis of it",
+                self._count,
+            )
         rest = [p for p in array.axes if real(p) and real(p) != real(batch)]
         # The axis of features stays, also where the model drops it since its size is 1.
         features = [] if real(groups[-1]) else [groups[-1]]
