@@ -103,9 +103,21 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str | bytes | os.PathLike)
 
 
+def is_torch_module(value: Any) -> bool:
+    """Whether a value is a module of PyTorch. PyTorch is not imported.
+
+    Args:
+      value: an argument.
+
+    Returns:
+      The answer.
+    """
+    return any(cls.__module__ == "torch.nn.modules.module" for cls in type(value).__mro__)
+
+
 def _torch_kind(value: Any) -> str | None:
     """Of a module of PyTorch: "GRU" for one, else "LSTM"; None for other values."""
-    if not any(cls.__module__ == "torch.nn.modules.module" for cls in type(value).__mro__):
+    if not is_torch_module(value):
         return None
     return "GRU" if type(value).__name__.startswith("GRU") else "LSTM"
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from tf_lstm_ops.onnx_graph import load
 from tf_lstm_ops.weights import LSTMWeights, block_cell, cudnn, keras, onnx
 from tf_lstm_ops.weights import safetensors as safetensors_files
 from tf_lstm_ops.weights.arrays import as_array
@@ -12,17 +13,17 @@ from tf_lstm_ops.weights.arrays import as_array
 from . import importers
 from .loop import Counts
 
-CALLS = range(400)
+SEED, CALLS = 9, range(400)
 from_output_major, from_torch = onnx.from_output_major, LSTMWeights.from_torch
 
 
 def test_four_hundred_calls():
     """Of each importer right and wrong ones."""
-    for name in "safetensors", "onnx":
-        pytest.importorskip(name, reason="reads the files")
+    for package in "safetensors", "onnx":
+        pytest.importorskip(package, reason="reads the files")
     counts = Counts()
     for number in CALLS:
-        importers.run_one(1, number, counts)
+        importers.run_one(SEED, number, counts)
     assert counts["accepted"] + counts["refused"] == len(CALLS)
     assert min(counts[name] for name in (*importers.DRAWS, "right", "accepted", "refused")) > 20
 
@@ -59,6 +60,7 @@ BROKEN = {
     "no copy": (keras, "as_numbers", lambda name, value: np.asarray(value), "shares memory"),
     "no check of a shape": (cudnn, "require_shape", lambda *_: None, "no refusal in words"),
     "no check of elements": (block_cell, "as_numbers", lambda _, a, rank=0: as_array(a), "is not"),
+    "an error of protobuf": (load, "_errors_of_parsing", lambda: (), "words: DecodeError"),
     "an error of safetensors": (
         LSTMWeights,
         "from_safetensors",
@@ -71,14 +73,14 @@ BROKEN = {
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_importer_is_seen(name, monkeypatch):
-    for name in "safetensors", "onnx":
-        pytest.importorskip(name, reason="reads the files")
+    for package in "safetensors", "onnx":
+        pytest.importorskip(package, reason="reads the files")
     owner, attribute, replacement, message = BROKEN[name]
     monkeypatch.setattr(owner, attribute, replacement, raising=False)
     seen = []
     for number in CALLS:
         try:
-            importers.run_one(1, number, Counts())
+            importers.run_one(SEED, number, Counts())
         except AssertionError as error:
             seen.append(str(error))
         if seen and message in seen[-1]:  # later calls may take all memory without the check

@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[Callable[[onnx.ModelProto], None], str]] = {
     ),
     "a direction that is a number": (
         lambda m: attribute(m, "direction", 1),
-        "the attribute direction must be a str but is int",
+        "the attribute direction must be str but is int",
     ),
     "another hidden_size": (
         lambda m: attribute(m, "hidden_size", 5),

@@ -111,9 +111,7 @@ def test_pooling(op: str, axes: Axes) -> None:
                 count = len(axes) - 2
                 sizes, strides = [1] * count, [1] * count
                 sizes[place], strides[place] = size, stride
-                check(
-                    one(op, axes=axes, opset=opset, kernel_shape=sizes, strides=strides, **more)
-                )
+                check(one(op, axes=axes, opset=opset, kernel_shape=sizes, strides=strides, **more))
 
 
 def test_pooling_with_pads_of_zero() -> None:

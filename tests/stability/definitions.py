@@ -79,7 +79,8 @@ def _functions() -> Iterator[str]:
                 continue
             yield f"{module}.{name}{_signature(value)}"
             if module == "inference":
-                names = [n for n in vars(value) if n == "__call__" or not n.startswith("_")]
+                own = {n for cls in getattr(value, "__mro__", (object,))[:-1] for n in vars(cls)}
+                names = [n for n in own if n == "__call__" or not n.startswith("_")]
                 yield from (
                     f"{module}.{name}.{n}{_signature(member) if callable(member) else ''}"
                     for n, member in ((n, getattr(value, n)) for n in sorted(names))

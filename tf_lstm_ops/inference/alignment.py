@@ -140,9 +140,7 @@ def _divided_alike(arrays: Sequence[Traced], axis: int) -> list[Traced]:
     return found
 
 
-def _renamed(
-    array: Traced, axes: list[Product], taken: set[Factor], apart: int | None
-) -> Traced:
+def _renamed(array: Traced, axes: list[Product], taken: set[Factor], apart: int | None) -> Traced:
     """The array with the factors of axes, which further ones of its own complete."""
     batch = {*real(array.groups[0])}
     names: dict[Factor, Factor] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Permute, Reshape
@@ -20,10 +20,22 @@ class Factor:
     """A factor of axes. Two factors are the same only if they are one object.
 
     Attributes:
-      size: None: not known before a call.
+      size: None: a call decides it.
+      given: the size that the file has, for which any other one may stand until it is needed; None:
+        none.
+      parents: factors on whose size that of this one depends.
     """
 
     size: int | None = None
+    given: int | None = None
+    parents: Product = ()
+
+    def settle(self) -> None:
+        """Sets the size to the given one, also that of the parents."""
+        if self.size is None:
+            self.size = self.given
+        for parent in self.parents:
+            parent.settle()
 
 
 Product = tuple[Factor, ...]  # of an axis, the major factor first; () has the size 1
@@ -66,7 +78,7 @@ class Traced:
     @property
     def features(self) -> int:
         """The size of the last axis of `value`; an `AxesError` if it is not known."""
-        size = size_of(self.groups[-1])
+        size = settled(self.groups[-1])
         if size is None:
             raise AxesError("the number of its features is not known")
         return size
@@ -105,6 +117,41 @@ def size_of(product: Product) -> int | None:
     """
     sizes = [factor.size for factor in product]
     return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
+
+
+def settled(product: Product) -> int | None:
+    """The size of an axis where a number is needed. No other size can then stand for it.
+
+    Args:
+      product: its factors.
+
+    Returns:
+      The size; None if the file does not have it.
+    """
+    for factor in product:
+        if factor.size is None:
+            factor.settle()
+    return size_of(product)
+
+
+def derived(products: Sequence[Product], function: Callable[..., int]) -> Factor:
+    """A factor whose size depends on those of axes.
+
+    Args:
+      products: the axes.
+      function: the size by their sizes.
+
+    Returns:
+      The factor.
+    """
+    sizes = [size_of(product) for product in products]
+    if None not in sizes:
+        return Factor(function(*sizes))
+    parents = tuple(factor for product in products for factor in product)
+    if any(f.size is None and f.given is None for f in parents):
+        return Factor()
+    given = [math.prod(f.size or f.given or 0 for f in product) for product in products]
+    return Factor(None, function(*given), parents)
 
 
 def real(product: Product) -> Product:
@@ -173,6 +220,8 @@ def arranged(array: Traced, groups: Sequence[Product]) -> Value:
 def _sizes(products: Sequence[Product]) -> list[int]:
     """The sizes for a `Reshape`, of which one may be unknown."""
     sizes = [size_of(product) for product in products] or [1]
+    if sizes.count(None) > 1:
+        sizes = [settled(product) for product in products]
     if sizes.count(None) > 1:
         raise AxesError("it joins or divides axes, and the sizes of more than one are not known")
     return [-1 if size is None else size for size in sizes]
@@ -334,16 +383,19 @@ class _Division:
             if not self.left:
                 raise AxesError("it does not keep the number of elements")
             factor = self.left.pop(end)
-            if factor.size is None:
+            part = factor.size if factor.size is not None else factor.given
+            if part is None:
                 raise AxesError("it gives an axis of unknown size a fixed one")
-            if want % (size * factor.size):
+            if want % (size * part):
                 factor = self._divided(factor, want // size, end)
-            size *= factor.size  # type: ignore[operator]
+                part = factor.size or 0
+            size *= part
             found.append(factor)
         return tuple(found if end == 0 else reversed(found))
 
     def _divided(self, factor: Factor, size: int, end: int) -> Factor:
         """A part of a factor. The rest is left."""
+        factor.settle()
         if factor.size is None or size < 1 or factor.size % size:
             raise AxesError("it does not keep the order of the elements")
         part, rest = Factor(size), Factor(factor.size // size)

@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops import _files
-from tf_lstm_ops.inference import arguments, file, from_rtneural, graph
-from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain, Identity
-from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference import arguments, file, from_rtneural, graph, of_arrays
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,7 +31,9 @@ class Sources:
         Args:
           layers: layers of `tf_lstm_ops.inference.layers`, one or more. The first element may be
             an `Input`. Without it the input is [B, T] of type int32 if the first layer is an
-            Embedding, else [B, T, any size].
+            Embedding, else [B, T, any size]. An element may also be `LSTMWeights`, `GRUWeights` or
+            `RNNWeights`, whose layer returns all steps, or the pair of a kernel [I, units] and a
+            bias [units] of a dense layer.
           threads: see `Session`.
 
         Returns:
@@ -44,11 +43,10 @@ class Sources:
           ValueError: the layers do not fit each other; or threads is out of range.
           TypeError: an element is no layer.
         """
-        chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
-        together = Chain(chain) if chain or x is None else Identity()
-        x = x or input_of(chain)
-        return cls.from_graph(x, together(x), threads)
+        threads = arguments.checked_threads(threads)
+        session = cls.__new__(cls)
+        session._open_graph(of_arrays.graph_of(layers), threads)
+        return session
 
     @classmethod
     def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Self:
@@ -127,6 +125,51 @@ class Sources:
         session._open_graph(model, threads)
         if check:
             proto.compare(session)
+        return session
+
+    @classmethod
+    def from_torch(
+        cls, source: Any, layers: Any = None, *, check: Any = True, threads: int = 1
+    ) -> Self:
+        """Makes a session of modules of PyTorch, or of a state dict. It needs no TensorFlow.
+
+        The session takes and returns [B, T, features], also of modules with batch_first=False and
+        of convolutions. The reference page "Sessions and streams" lists the classes.
+
+        Args:
+          source: a module of torch.nn; a list of modules, one after the other, in which layers of
+            `tf_lstm_ops.inference.layers` stand for what a forward method does between them, and
+            an `Input` may be the first element; a state dict; or the path of one, a file of
+            safetensors or of ``torch.save``. A pair (module, {"return_sequences": False}) is the
+            last h of a recurrent module, of both directions.
+          layers: of a state dict: a list of pairs (prefix, class in torch.nn), such as
+            ("encoder.lstm", "LSTM"), of triples with a dictionary of the arguments of the class, of
+            names of classes without weights, such as "ReLU", and of layers as above.
+          check: whether the session is compared with PyTorch on random inputs; or what computes
+            the whole model: a module or function that takes a tensor [B, T, features], of an
+            Embedding [B, T] of type int64.
+          threads: see `Session`.
+
+        Returns:
+          The session.
+
+        Raises:
+          ImportError: a package that reads the file is missing.
+          OSError: the file cannot be read.
+          ValueError: a session does not compute a module, the message names it and the reason; the
+            state dict has other names or shapes; or the session computes something else.
+          TypeError: source, layers or an element has another type.
+        """
+        threads = arguments.checked_threads(threads)
+        if not isinstance(check, bool) and not callable(check):
+            raise TypeError(f"check must be True, False or a module. Received: check={check!r}")
+        from tf_lstm_ops.inference import from_torch
+
+        model, reference = from_torch.read(source, layers)
+        session = cls.__new__(cls)
+        session._open_graph(model, threads)
+        if check is not False:
+            reference.compare(session, check)
         return session
 
     @classmethod

@@ -50,10 +50,8 @@ def evaluate(node: onnx.NodeProto, operands: Operands, opset: int) -> list[Array
         _require(sum(present) == least, f"must have {least} inputs but has {sum(present)}")
         if node.op_type in ("Squeeze", "Unsqueeze") and opset >= 13:
             _require("axes" not in given, "has axes as an attribute, which ended with opset 13")
-        for name, value in given.items():
-            kind = _KINDS.get(name, object)
-            fits = isinstance(value, kind) and (kind is not list or _are_ints(value))
-            _require(fits, f"the attribute {name} is no {'list' if kind is list else 'integer'}")
+        for name in given.keys() & _KINDS.keys():
+            _require_kind(name, given[name], _KINDS[name])
         with np.errstate(all="ignore"):
             return [np.asarray(function(given, operands))]
     except (ValueError, IndexError, TypeError) as error:
@@ -77,8 +75,10 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def _are_ints(values: list[Any]) -> bool:
-    return all(isinstance(value, int) for value in values)
+def _require_kind(name: str, value: Any, kind: type) -> None:
+    items = value if isinstance(value, list) else []
+    fits = isinstance(value, kind) and all(isinstance(item, int) for item in items)
+    _require(fits, f"the attribute {name} is no {'list' if kind is list else 'integer'}")
 
 
 def _require_small(shape: Sequence[int], itemsize: int) -> None:

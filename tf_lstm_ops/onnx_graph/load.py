@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops import _files, _optional
 from tf_lstm_ops.onnx_graph import external
@@ -126,7 +126,7 @@ def _check_graph(graph: onnx.GraphProto, outer: list[set[str]]) -> None:
 
 def _check_names(graph: onnx.GraphProto) -> None:
     """Checks that names are texts. Protobuf gives bytes for what is none, or raises an error."""
-    names: list[object] = [value.name for value in (*graph.input, *graph.output)]
+    names: list[Any] = [value.name for value in (*graph.input, *graph.output)]
     names += [tensor.name for tensor in graph.initializer]
     names += [tensor.values.name for tensor in graph.sparse_initializer]
     for node in graph.node:

@@ -184,7 +184,7 @@ def _read(node: onnx.NodeProto, given: dict[str, Any], words: str, get: Get) -> 
 def _option(given: dict[str, Any], name: str, default: Any, kind: type) -> Any:
     value = given.get(name, default)
     fits = isinstance(value, kind) or (name not in given)
-    _require(fits, f"the attribute {name} must be a {kind.__name__} but is {type(value).__name__}")
+    _require(fits, f"the attribute {name} must be {kind.__name__} but is {type(value).__name__}")
     return value
 
 

@@ -261,9 +261,10 @@ def _moved(node: onnx.NodeProto, axes: tuple[str, ...], of: Found) -> tuple[str,
     if op in ("Identity", "Dropout"):
         return axes
     if op == "Transpose":
-        order = attributes(node).get("perm", range(len(axes))[::-1])
-        fits = sorted(order) == list(range(len(axes)))
-        return tuple(axes[k] for k in order) if fits else None
+        every = range(len(axes))
+        order = attributes(node).get("perm", list(every)[::-1])
+        fits = isinstance(order, list) and len(order) == len(axes)
+        return tuple(axes[k] for k in order) if fits and all(k in order for k in every) else None
     if op not in ("Squeeze", "Reshape") or len(axes) != 4:
         return None
     if "1" in axes:  # what else a Reshape could do does not fit the next node's W

@@ -35,13 +35,7 @@ class SafetensorsFormat(TorchFormat):
           OSError: the file cannot be opened.
           ValueError: the file is no .safetensors file; or an error of `from_torch`.
         """
-        module = _safetensors()
-        try:
-            with module.numpy.safe_open(os.fspath(path), framework="np") as file:
-                return cls.from_torch(_Tensors(file), prefix=prefix)
-        except module.SafetensorError as error:
-            said = textwrap.shorten(str(error), 300)  # it may have the whole header
-            raise ValueError(f"{path} is no valid .safetensors file: {said}") from error
+        return cls.from_torch(opened(path), prefix=prefix)
 
     def to_safetensors(self, path: str | os.PathLike[str], *, prefix: str = "") -> None:
         """To a .safetensors file with PyTorch's names.
@@ -63,7 +57,29 @@ class SafetensorsFormat(TorchFormat):
         _safetensors().numpy.save_file(arrays, os.fspath(path), metadata={"format": "pt"})
 
 
-class _Tensors(Mapping[str, Any]):
+def opened(path: str | os.PathLike[str]) -> Tensors:
+    """Opens a .safetensors file.
+
+    Args:
+      path: the file.
+
+    Returns:
+      Its tensors by names.
+
+    Raises:
+      ImportError: the package safetensors is not installed.
+      OSError: the file cannot be opened.
+      ValueError: it is no .safetensors file.
+    """
+    module = _safetensors()
+    try:
+        return Tensors(module.numpy.safe_open(os.fspath(path), framework="np"))
+    except module.SafetensorError as error:
+        said = textwrap.shorten(str(error), 300)  # it may have the whole header
+        raise ValueError(f"{path} is no valid .safetensors file: {said}") from error
+
+
+class Tensors(Mapping[str, Any]):
     """The tensors of an open file. A tensor is read when it is asked for.
 
     So tensors of other modules may have dtypes that NumPy does not have.
@@ -76,7 +92,7 @@ class _Tensors(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         try:
             return self._file.get_tensor(name)
-        except ValueError as error:
+        except (ValueError, _safetensors().SafetensorError) as error:
             raise ValueError(f"{name} cannot be read: {error}") from error
         except (AttributeError, TypeError) as error:  # NumPy has no such dtype
             dtype = self._file.get_slice(name).get_dtype()

@@ -58,21 +58,10 @@ def _structured(values: Mapping[str, graph.Value]) -> Any:
 def _with_steps(
     lowered: file.Graph, given: Sequence[inputs.Given], followed: Followed
 ) -> file.Graph:
-    """Sets the number of steps of inputs where a layer needs it."""
-    if not any(map(_needs_steps, lowered.nodes)):
-        return lowered
+    """Sets the number of steps of inputs for which a layer needs it."""
     found = []
-    for each, value in zip(lowered.inputs, given, strict=True):
-        groups = followed.axes[value.name].groups
-        steps = groups[1][0].size
-        is_open = each.dims[0] is None and steps is not None
-        dims = (steps, *each.dims[1:]) if is_open else each.dims
+    for each, source in zip(lowered.inputs, given, strict=True):
+        steps = inputs.steps(followed.axes[source.name])
+        dims = each.dims if each.dims[0] is not None else (steps, *each.dims[1:])
         found.append(dataclasses.replace(each, dims=dims))
     return dataclasses.replace(lowered, inputs=found)
-
-
-def _needs_steps(node: file.Node) -> bool:
-    """Whether a layer needs the number of steps, or takes certain steps of a sequence."""
-    layer = node.layer
-    is_of_time = layer.kind == file.SLICE and layer.ints[0] == 1
-    return is_of_time or layer.kind in (file.RESHAPE, file.TRANSPOSITION)

@@ -40,7 +40,7 @@ class Given:
 
     @property
     def may_be_second(self) -> bool:
-        """Whether the second axis may be the batch: behind it or before it is time."""
+        """Whether it has time, so that the second axis may be the batch."""
         return len(self.sizes) > (2 if self.is_float else 1)
 
 
@@ -186,16 +186,17 @@ def fixed(given: Sequence[Given], constants: Mapping[str, Any] | None) -> dict[s
     return found
 
 
-def axes_of(given: Given, batch_axis: int, batch: Factor) -> Traced:
+def axes_of(given: Given, batch_axis: int, batch: Factor, drops: bool) -> Traced:
     """An input as an array whose batch is one of its axes.
 
     Args:
       given: the input.
       batch_axis: 0 or 1.
       batch: the factor that stands for the batch.
+      drops: whether the value has no axis for the one in front of the batch, of size 1.
 
     Returns:
-      The array. Its value has no axes of size 1 in front of the batch.
+      The array. Any size may stand for that of its second axis until a layer needs it.
 
     Raises:
       ValueError: the input has no axes, or more than 6.
@@ -204,13 +205,24 @@ def axes_of(given: Given, batch_axis: int, batch: Factor) -> Traced:
         raise ValueError(f"the input {given.name} has {len(given.sizes)} axes, not 1 to 6")
     axes = [(Factor(size),) for size in given.sizes]
     axes[batch_axis] = (batch,)
-    is_dropped = batch_axis == 1 and given.sizes[0] == 1
-    rest = axes[2:] if is_dropped else [p for k, p in enumerate(axes) if k != batch_axis]
+    if given.may_be_second and not drops:
+        axes[1 - batch_axis] = (Factor(None, given.sizes[1 - batch_axis]),)
+    rest = [p for k, p in enumerate(axes) if k != batch_axis and not (drops and k == 0)]
     if not rest:
         rest = [(Factor(1),)]
     name = given.name if len(given.name.encode()) <= NAME_BYTES else ""
     dims = [product[0].size for product in rest]
-    if len(dims) > 1 or not given.is_float:
-        dims[0] = None  # a session takes any number of steps
     value = layers.Input(dims, "float32" if given.is_float else "int32", name)
     return Traced(value, ((batch,), *rest), tuple(axes), given.is_float)
+
+
+def steps(array: Traced) -> int | None:
+    """The size of the second axis of an input, if a layer needs it.
+
+    Args:
+      array: the input.
+
+    Returns:
+      The size; None: any.
+    """
+    return array.groups[1][0].size

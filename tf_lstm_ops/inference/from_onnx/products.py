@@ -12,9 +12,9 @@ from tf_lstm_ops.inference.axes import (
     Factor,
     Product,
     Traced,
+    derived,
     position,
     real,
-    size_of,
     with_groups,
     with_last,
 )
@@ -123,30 +123,27 @@ def _padded_by(axis: int, windows: dict[str, Any], x: Traced) -> tuple[int, dict
     if reflects or min(before, behind) < 0 or isinstance(padding, str):
         return axis, windows, x
     windows = {**windows, "padding": (before + padding[0], behind + padding[1])}
-    steps = size_of(x.groups[1])
-    time = (Factor(None if steps is None else steps - before - behind),)
+    time = (derived([x.groups[1]], lambda steps: steps - before - behind),)
     groups = (x.groups[0], time, x.groups[2])
     axes = tuple(time if k == axis else product for k, product in enumerate(x.axes))
     source: Any = made.operands[0]
     return axis, windows, Traced(source, groups, axes)
 
 
-def _steps(steps: int | None, windows: Mapping[str, Any]) -> int | None:
+def _steps(steps: int, windows: Mapping[str, Any]) -> int:
     """The number of windows over a number of steps."""
-    if steps is None:
-        return None
     padding, stride = windows["padding"], windows["strides"]
     if padding == "same":
-        return -(-steps // stride)
+        return int(-(-steps // stride))
     steps += 0 if padding == "valid" else sum(padding)
-    return (steps - (windows["size"] - 1) * windows["dilation_rate"] - 1) // stride + 1
+    return int((steps - (windows["size"] - 1) * windows["dilation_rate"] - 1) // stride + 1)
 
 
 def _over_time(
     x: Traced, axis: int, value: Any, features: Product, windows: Mapping[str, Any]
 ) -> Traced:
     """The result of windows over time."""
-    time: Product = (Factor(_steps(size_of(x.groups[1]), windows)),)
+    time: Product = (derived([x.groups[1]], lambda steps: _steps(steps, windows)),)
     axes = [x.axes[0], features, *x.axes[2:]]
     axes[axis] = time
     return Traced(value, (x.groups[0], time, features), tuple(axes))

@@ -17,10 +17,12 @@ from tf_lstm_ops.inference.axes import (
     Target,
     Traced,
     arranged,
+    derived,
     flat,
     position,
     real,
     reshaped,
+    settled,
     size_of,
     with_groups,
 )
@@ -129,7 +131,11 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
       AxesError: a session cannot take this part.
     """
     product = x.axes[axis]
-    size = size_of(product)
+    # Only the first step, the last one and parts to the end are the same for any number of steps.
+    is_open = (start, stop) in ((0, 1), (-1, None)) or (start >= 0 and stop is None)
+    if (start, stop) == (0, 1) and all(1 in (f.size, f.given) for f in product):
+        is_open = False  # the whole axis
+    size = size_of(product) if is_open else settled(product)
     if size is not None:
         start, stop, _ = slice(start, stop).indices(size)
         if (start, stop) == (0, size):
@@ -145,7 +151,7 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
         x, group, behind = _separated(x, axis), 1, 1
     is_last = start == -1 and stop is None if size is None else stop == size == start + 1
     is_one = is_last or stop == start + 1
-    new: Product = (Factor(1 if is_one else None if size is None else stop - start),)  # type: ignore[operator]
+    new: Product = (Factor(1) if is_one else derived([product], lambda n: _length(n, start, stop)),)
     axes = (*x.axes[:axis], new, *x.axes[axis + 1 :])
     is_step = group == 1 == behind and len(x.groups) == 3
     if is_step and is_one and (is_last or start == 0):
@@ -157,6 +163,11 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     rest = real(x.groups[group])[len(real(product)) :] if behind > 1 else ()
     groups = (*x.groups[:group], (*new, *rest), *x.groups[group + 1 :])
     return Traced(value, groups, axes, x.is_float)
+
+
+def _length(size: int, start: int, stop: int | None) -> int:
+    """The number of elements of a part."""
+    return len(range(size)[start:stop])
 
 
 def reversed_along(x: Traced, axis: int) -> Traced:
@@ -192,13 +203,13 @@ def _reverse_sequence(call: Call) -> list[Operand]:
     """A reversal of all rows by the same length, that of the axis."""
     x, lengths = call.traced(), call.operand(1)
     axis = position(int(call.attributes.get("time_axis", 0)), x.rank)
-    size = size_of(x.axes[axis])
+    product = x.axes[axis]
     if isinstance(lengths, Sizes):
-        is_whole = all(each in (size, x.axes[axis]) for each in lengths.sizes)
+        is_whole = all(each in (size_of(product), product) for each in lengths.sizes)
     elif isinstance(lengths, Filled):
-        is_whole = lengths.value == size
+        is_whole = lengths.value == settled(product)
     else:
-        is_whole = bool((call.constant(1, "lengths") == size).all())
+        is_whole = bool((call.constant(1, "lengths") == settled(product)).all())
     if not is_whole:
         refuse("its lengths are not that of the axis")
     return [reversed_along(x, axis)]
@@ -255,7 +266,7 @@ def _split(call: Call) -> list[Operand]:
         return [x] * len(call.used)
     x = call.traced()
     axis = call.axis(x.rank, 0)
-    lengths, size = call.integers(1, "split"), size_of(x.axes[axis])
+    lengths, size = call.integers(1, "split"), settled(x.axes[axis])
     if lengths is None and size is not None:
         length = -(-size // len(call.used))
         lengths = [min(length, size - k * length) for k in range(len(call.used))]
@@ -341,8 +352,7 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
         arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)).with_mask(None)
         for array in arrays
     ]
-    lengths = [size_of(array.axes[axis]) for array in arrays]
-    whole = (Factor(None if None in lengths else sum(lengths)),)  # type: ignore[arg-type]
+    whole = (derived([array.axes[axis] for array in arrays], lambda *sizes: sum(sizes)),)
     value = layers.Concatenate(place)(*values) if behind else joined(values)
     groups = (*before, (*whole, *minor), *behind)
     return Traced(value, groups, (*model.axes[:axis], whole, *model.axes[axis + 1 :]))
@@ -375,8 +385,7 @@ def _padded(x: Traced, axis: int, pads: tuple[int, int], mode: str) -> Traced:
     features = tuple(f for group in rest[1:] for f in group)
     x = with_groups(x, (rest[0], product, features))
     layer: Any = layers.ZeroPadding1D if mode == "constant" else layers.ReflectPadding1D
-    size = size_of(product)
-    new = (Factor(None if size is None else size + sum(pads)),)
+    new = (derived([product], lambda size: size + sum(pads)),)
     axes = (*x.axes[:axis], new, *x.axes[axis + 1 :])
     return dataclasses.replace(
         x, value=layer(pads)(x.value), groups=(rest[0], new, features), axes=axes

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tf_lstm_ops.inference.axes import Factor, Product, size_of
+from tf_lstm_ops.inference.axes import Factor, Product, settled, size_of
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -135,13 +135,41 @@ def size(call: Call) -> list[Operand]:
     return [_known([whole if known is None else known], is_scalar=True)]
 
 
+def settled_array(operand: Operand) -> Operand:
+    """Sizes as an array, where the file has them.
+
+    Args:
+      operand: sizes, or anything else.
+
+    Returns:
+      The array; what is not known is as it was.
+    """
+    if not isinstance(operand, Sizes):
+        return operand
+    numbers = [each if isinstance(each, int) else settled(each) for each in operand.sizes]
+    if None in numbers:
+        return operand
+    return np.array(numbers[0] if operand.is_scalar else numbers, np.int64)
+
+
 def _comparison(call: Call) -> list[Operand]:
-    other = [each for each in call.operands if isinstance(each, np.ndarray)]
-    if call.node.op_type == "Equal" and other and not other[0].any():
+    """Whether sizes are numbers. A size that a model has is then the only one."""
+    numbers = []
+    for k in range(len(call.operands)):
+        sizes = _of(call, k).sizes
+        numbers.append([each if isinstance(each, int) else settled(each) for each in sizes])
+    unknown = any(None in each for each in numbers)
+    if unknown and call.node.op_type == "Equal" and [0] in numbers:
         return [np.array(False)]  # a program asks whether there are any elements
-    refuse(
-        "it compares a size that a call decides. Pass shapes={name: sizes} with sizes of the inputs"
-    )
+    if unknown:
+        refuse(
+            "it compares a size that a call decides. Pass shapes={name: sizes} with sizes of the "
+            "inputs"
+        )
+    functions = {"Equal": np.equal, "Greater": np.greater, "Less": np.less}
+    found = functions[call.node.op_type](*map(np.array, numbers))
+    is_scalar = all(_of(call, k).is_scalar for k in range(len(call.operands)))
+    return [found.reshape(()) if is_scalar else found]
 
 
 def _filled(call: Call) -> list[Operand]:

@@ -99,7 +99,7 @@ class Source:
             traced = self.axes[each.name]
             groups = [group for group in traced.groups if group in traced.axes]
             unknown = iter((ROWS, STEPS, STEPS))
-            found.append([s if (s := g[0].size) is not None else next(unknown) for g in groups])
+            found.append([g[0].size or g[0].given or next(unknown) for g in groups])
         return found
 
     def _of_file(self, given: Given, array: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
-from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of
+from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -97,9 +97,17 @@ def follow(
     }
     furthest: tuple[int, Exception] | None = None
     for choice in _choices(free):
-        tracer = _Tracer(opset, known)
         try:
-            return tracer.run(model.graph, free, choice, fixed, outputs)
+            found = _Tracer(opset, known).run(model.graph, free, choice, (), fixed, outputs)
+            # A state [1, B, H] has no axis for its directions.
+            drops = [
+                each.name
+                for each, axis in zip(free, choice, strict=True)
+                if axis == 1 and steps(found.axes[each.name]) == 1
+            ]
+            if not drops:
+                return found
+            return _Tracer(opset, known).run(model.graph, free, choice, drops, fixed, outputs)
         except _Stopped as error:
             if furthest is None or error.count > furthest[0]:
                 furthest = error.count, error
@@ -145,6 +153,7 @@ class _Tracer:
         proto: Any,
         given: Sequence[Given],
         choice: Sequence[int],
+        drops: Sequence[str],
         constants: Mapping[str, Operand],
         outputs: Sequence[str],
     ) -> Followed:
@@ -154,7 +163,8 @@ class _Tracer:
             raise _Stopped(f"its inputs have different sizes of the batch: {sorted(sizes)}", -1)
         batch = Factor(next(iter(sizes), None))
         arrays = {
-            each.name: axes_of(each, axis, batch) for each, axis in zip(given, choice, strict=True)
+            each.name: axes_of(each, axis, batch, each.name in drops)
+            for each, axis in zip(given, choice, strict=True)
         }
         self._values = {**arrays, **constants}
         self._follow(proto.node, outputs)
@@ -230,7 +240,7 @@ class _Tracer:
 
     def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
         """The outputs of a branch whose condition is constant."""
-        condition = operands[0]
+        condition = sizes.settled_array(operands[0])
         if not isinstance(condition, np.ndarray) or condition.size != 1:
             raise Unsupported(
                 "its condition depends on the input. If it depends on one that stays the same, "

@@ -1,0 +1,126 @@
+"""Activation functions of PyTorch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.from_torch.entry import (
+    ORDERS,
+    Entry,
+    Kind,
+    channels_first,
+)
+from tf_lstm_ops.inference.layers.activations import Function
+
+_LINEAR_FROM = 20.0  # log(1 + e^20) is 20 in float32
+
+
+def _activation(entry: Entry, function: Function) -> Sequence[layers.Layer]:
+    return [layers.Activation(function, entry.label)]
+
+
+def _plain(function: str) -> Kind:
+    """A function without numbers."""
+    return Kind(
+        lambda entry, order: _activation(entry, function), unused=("inplace", "args", "kwargs")
+    )
+
+
+def _with_numbers(function: str, unused: Sequence[str] = ("inplace",), **options: float) -> Kind:
+    """A function whose numbers are the options in their order."""
+
+    def build(entry: Entry, order: str) -> Sequence[layers.Layer]:
+        return _activation(entry, (function, [float(entry.options[name]) for name in options]))
+
+    return Kind(build, options=options, unused=unused)
+
+
+def _leaky_relu(entry: Entry, order: str) -> Sequence[layers.Layer]:
+    return [layers.LeakyReLU(entry.options["negative_slope"], entry.label)]
+
+
+def _hardtanh(entry: Entry, order: str) -> Sequence[layers.Layer]:
+    low, high = entry.options["min_val"], entry.options["max_val"]
+    if (low, high) == (-1, 1):
+        return _activation(entry, "hard_tanh")
+    if low == 0 < high:
+        return [layers.ReLU(high, name=entry.label)]
+    entry.refuse(
+        "a session has min_val=-1 with max_val=1, and min_val=0 with any max_val. Received: "
+        f"min_val={low}, max_val={high}"
+    )
+
+
+def _gelu(entry: Entry, order: str) -> Sequence[layers.Layer]:
+    names: Mapping[Any, Function] = {"none": "gelu", "tanh": ("gelu_tanh", ())}
+    approximate = entry.options["approximate"]
+    if approximate not in names:
+        entry.refuse(f"approximate must be 'none' or 'tanh'. Received: {approximate!r}")
+    return _activation(entry, names[approximate])
+
+
+def _softplus(entry: Entry, order: str) -> Sequence[layers.Layer]:
+    entry.require("beta", 1)
+    if entry.options["threshold"] < _LINEAR_FROM:
+        entry.refuse(
+            f"a session has threshold={_LINEAR_FROM} or more. Received: "
+            f"threshold={entry.options['threshold']}"
+        )
+    return _activation(entry, "softplus")
+
+
+def _of_features(make: Any) -> Kind:
+    """A function of all features of a step."""
+    return Kind(
+        lambda entry, order: [make(entry)],
+        options={"dim": -1},
+        orders=lambda entry, rank: entry.axis_is_of_features(rank),
+        follows=True,
+    )
+
+
+def _prelu_orders(entry: Entry, rank: int) -> Sequence[str]:
+    """A factor for each channel is one of the second axis."""
+    return ORDERS if entry.arrays["weight"].size == 1 else channels_first(entry, rank)
+
+
+KINDS = {
+    "ReLU": _plain("relu"),
+    "ReLU6": dataclasses.replace(_plain("relu6"), unused=("inplace", "min_val", "max_val")),
+    "SELU": _plain("selu"),
+    "SiLU": _plain("silu"),
+    "Mish": _plain("mish"),
+    "Tanh": _plain("tanh"),
+    "Sigmoid": _plain("sigmoid"),
+    "Hardsigmoid": _plain("hard_sigmoid"),
+    "Hardswish": _plain("hard_silu"),
+    "Softsign": _plain("softsign"),
+    "Tanhshrink": _plain("tanh_shrink"),
+    "LogSigmoid": _plain("log_sigmoid"),
+    "ELU": _with_numbers("elu_with", alpha=1.0),
+    "CELU": _with_numbers("celu", alpha=1.0),
+    "Softshrink": _with_numbers("soft_shrink", lambd=0.5),
+    "Hardshrink": _with_numbers("hard_shrink", lambd=0.5),
+    "Threshold": _with_numbers("threshold", threshold=0.0, value=0.0),
+    "LeakyReLU": Kind(_leaky_relu, options={"negative_slope": 0.01}, unused=("inplace",)),
+    "Hardtanh": Kind(
+        _hardtanh,
+        options={"min_val": -1.0, "max_val": 1.0},
+        unused=("inplace", "min_value", "max_value"),
+    ),
+    "GELU": Kind(_gelu, options={"approximate": "none"}),
+    "Softplus": Kind(_softplus, options={"beta": 1.0, "threshold": 20.0}),
+    "Softmax": _of_features(lambda entry: layers.Softmax(entry.label)),
+    "LogSoftmax": _of_features(lambda entry: layers.Activation("log_softmax", entry.label)),
+    "GLU": _of_features(lambda entry: layers.GLU(entry.label)),
+    "PReLU": Kind(
+        lambda entry, order: [layers.PReLU(entry.arrays["weight"], entry.label)],
+        arrays=("weight",),
+        unused=("num_parameters", "init", "device", "dtype"),
+        orders=_prelu_orders,
+        sizes=lambda entry: {"num_parameters": entry.arrays["weight"].size},
+    ),
+}

@@ -1,0 +1,65 @@
+"""LSTM, GRU and RNN of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.from_torch.entry import BTC, TBC, Entry, Kind
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+
+_CLASSES: Mapping[str, tuple[Any, Any, int]] = {
+    "LSTM": (LSTMWeights, layers.LSTM, 4),
+    "GRU": (GRUWeights, layers.GRU, 3),
+    "RNN": (RNNWeights, layers.SimpleRNN, 1),
+}
+
+
+def _build(entry: Entry, order: str) -> Sequence[layers.Layer]:
+    weights, layer, _ = _CLASSES[entry.kind]
+    try:
+        read = weights.from_torch(entry.arrays)
+    except ValueError as error:
+        entry.refuse(str(error))
+    options: dict[str, Any] = {"return_sequences": bool(entry.options["return_sequences"])}
+    if entry.kind == "RNN":
+        options["activation"] = entry.options["nonlinearity"]
+    return [layer(read, **options, name=entry.label)]
+
+
+def _orders(entry: Entry, rank: int) -> Sequence[str]:
+    return (BTC if entry.options["batch_first"] else TBC,)
+
+
+def _sizes(entry: Entry) -> Mapping[str, Any]:
+    arrays = entry.arrays
+    rows, inputs = arrays["weight_ih_l0"].shape
+    found = {
+        "input_size": inputs,
+        "hidden_size": rows // _CLASSES[entry.kind][2],
+        "num_layers": sum(name[:11] == "weight_ih_l" and name[11:].isdigit() for name in arrays),
+        "bias": "bias_ih_l0" in arrays,
+        "bidirectional": "weight_ih_l0_reverse" in arrays,
+    }
+    if "weight_hr_l0" in arrays:
+        found["proj_size"] = arrays["weight_hr_l0"].shape[0]
+    return found
+
+
+def _kind(**options: Any) -> Kind:
+    return Kind(
+        _build,
+        arrays=("weight_ih_l0", "weight_hh_l0"),
+        options={"batch_first": False, "return_sequences": True, **options},
+        unused=(
+            *("input_size", "hidden_size", "num_layers", "bias", "bidirectional", "proj_size"),
+            *("dropout", "mode", "args", "kwargs"),
+        ),
+        orders=_orders,
+        ranks=(3,),
+        sizes=_sizes,
+    )
+
+
+KINDS = {"LSTM": _kind(), "GRU": _kind(), "RNN": _kind(nonlinearity="tanh")}

@@ -1,0 +1,192 @@
+"""Entries of state dicts, and the files that have them."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tf_lstm_ops import _files, _optional, _received
+from tf_lstm_ops.inference.from_torch import kinds
+from tf_lstm_ops.inference.from_torch.entry import Entry, Kind, read_array
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import Layer
+from tf_lstm_ops.weights import safetensors
+
+_PICKLES = (".pt", ".pth", ".bin")
+_MOST = 20  # prefixes in a message
+State = Mapping[str, Any]
+
+
+def state_of(source: Any) -> State:
+    """The state dict of a source.
+
+    Args:
+      source: a state dict, or the path of a file.
+
+    Returns:
+      Arrays or tensors by names.
+
+    Raises:
+      ImportError, OSError, TypeError, ValueError: see `Session.from_torch`.
+    """
+    state = _file(source) if _received.is_path(source) else source
+    if not isinstance(state, Mapping):
+        raise TypeError(
+            "source must be a module of PyTorch, a list of modules, a state dict or the path of a "
+            f"file. Received: {_received.text(state)}"
+        )
+    for key in state:
+        if not isinstance(key, str):
+            raise ValueError(f"the names of a state dict must be texts. Received: {key!r}")
+    nested = [key for key, value in _items(state) if isinstance(value, Mapping)]
+    if nested:
+        raise ValueError(
+            f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the "
+            f"one that has the weights, such as checkpoint[{nested[0]!r}]"
+        )
+    return state
+
+
+def _items(state: State) -> Iterator[tuple[str, Any]]:
+    """Of an open file nothing is read for this."""
+    return iter(() if isinstance(state, safetensors.Tensors) else state.items())
+
+
+def _file(path: Any) -> State:
+    name = _files.checked(path)
+    text = os.fsdecode(name)
+    end = os.path.splitext(text)[1].lower()
+    if end == ".onnx":
+        raise ValueError(f"{text} is an ONNX file. Session.from_onnx reads it")
+    if end != ".safetensors" and end not in _PICKLES:
+        raise ValueError(
+            f"{text}: the name must end with .safetensors, {', '.join(_PICKLES[:-1])} or "
+            f"{_PICKLES[-1]}"
+        )
+    _files.check_readable(name)
+    return safetensors.opened(text) if end == ".safetensors" else _pickled(text)
+
+
+def _pickled(path: str) -> State:
+    """What torch.save wrote, if it has tensors only: nothing of the file is executed."""
+    torch = _optional.require("torch", "a file of torch.save", "torch")
+    try:
+        found: State = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of a damaged file anything
+        said = textwrap.shorten(str(error), 200)
+        raise ValueError(
+            f"{path} cannot be read as a state dict: {type(error).__name__}: {said}. A file must "
+            "have tensors only: write it with torch.save(model.state_dict(), path). A whole model "
+            "is code; load it yourself and pass its modules"
+        ) from None
+    return found
+
+
+def parts(state: State, listed: Any) -> list[list[Entry | Layer]]:
+    """The entries of a state dict.
+
+    Args:
+      state: the state dict.
+      listed: what its prefixes are.
+
+    Returns:
+      Each entry, or a layer, in a list of its own.
+
+    Raises:
+      ValueError: an element does not fit the state dict, or there are none.
+      TypeError: an element is something else.
+    """
+    if listed is None:
+        raise ValueError(f"layers must say what the weights are. {_call(state)}")
+    if not isinstance(listed, list | tuple):
+        raise TypeError(
+            "layers must be a list such as [('lstm', 'LSTM'), layers.LastStep(), ('head', "
+            f"'Linear')]. Received: {_received.text(listed)}"
+        )
+    rest = listed[1:] if listed and isinstance(listed[0], Value) else listed
+    return [[each if isinstance(each, Layer) else _entry(state, each)] for each in rest]
+
+
+def _entry(state: State, element: Any) -> Entry:
+    prefix, name, options = _read(element)
+    label = f"{prefix} ({name})" if prefix else name
+    kind = kinds.kind_of(label, name)
+    own = _own(state, prefix) if prefix or kind.arrays or kind.optional else {}
+    own = {key: full for key, full in own.items() if key != "num_batches_tracked"}
+    if (kind.arrays or prefix) and not own and (kind.arrays or not _is_weightless(kind)):
+        raise ValueError(f"{label}: the state dict has no names that begin so. {_call(state)}")
+    missing = [key for key in kind.arrays if key not in own]
+    allowed = {*kind.arrays, *kind.optional}
+    unread = [key for key in own if key not in allowed] if "weight" in allowed else []
+    if missing or unread:
+        what = f"has no {missing[0]} for it" if missing else f"has {unread[0]}, which is none of it"
+        raise ValueError(
+            f"{label}: the state dict {what}. Its weights look like those of {_guess(state, own)}"
+        )
+    arrays = {key: read_array(full, state[full]) for key, full in own.items()}
+    return kinds.entry(label, name, options, arrays, None)
+
+
+def _is_weightless(kind: Kind) -> bool:
+    return not kind.arrays and not kind.optional
+
+
+def _read(element: Any) -> tuple[str, str, Mapping[str, Any]]:
+    """The prefix, class and options of an element."""
+    values = list(element) if isinstance(element, list | tuple) else [element]
+    options = values.pop() if values and isinstance(values[-1], Mapping) else {}
+    if not 1 <= len(values) <= 2 or not all(isinstance(value, str) for value in values):
+        raise TypeError(
+            "an element of layers must be a pair (prefix, kind), a triple (prefix, kind, "
+            "{options}), a kind without weights such as 'ReLU', or a layer of "
+            f"tf_lstm_ops.inference.layers. Received: {element!r}"
+        )
+    prefix = values[0].removesuffix(".") if len(values) == 2 else ""
+    return prefix, values[-1], options
+
+
+def _own(state: State, prefix: str) -> dict[str, str]:
+    """The names of a module without the prefix, and with it."""
+    start = f"{prefix}." if prefix else ""
+    found = {name[len(start) :]: name for name in state if name.startswith(start)}
+    return {name: full for name, full in found.items() if "." not in name}
+
+
+def _prefixes(state: State) -> dict[str, dict[str, str]]:
+    return {p: _own(state, p) for p in dict.fromkeys(name.rpartition(".")[0] for name in state)}
+
+
+def _guess(state: State, own: Mapping[str, str]) -> str:
+    """The class that has weights of these names and shapes."""
+
+    def shape(name: str) -> Sequence[int]:
+        return tuple(getattr(state[own[name]], "shape", ())) if name in own else ()
+
+    if "weight_ih_l0" in own:
+        rows, units = (
+            shape("weight_ih_l0")[:1],
+            shape("weight_hr_l0")[1:] or shape("weight_hh_l0")[1:],
+        )
+        gates = rows[0] // max(units[0], 1) if rows and units else 0
+        return {4: "LSTM", 3: "GRU", 1: "RNN"}.get(gates, "LSTM")
+    if "weight_ih" in own:
+        return "LSTMCell"
+    if "running_mean" in own:
+        return "BatchNorm1d"
+    ranks = {3: "Conv1d", 1: "LayerNorm"}
+    if len(shape("weight")) == 2:
+        return "Linear" if "bias" in own else "Embedding"
+    return ranks.get(len(shape("weight")), "?")
+
+
+def _call(state: State) -> str:
+    """The call for a state dict, as far as its names and shapes tell."""
+    found = _prefixes(state)
+    pairs = [f"({prefix!r}, {_guess(state, own)!r})" for prefix, own in [*found.items()][:_MOST]]
+    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return (
+        "Its weights look like these, of which you give the order and what is between: "
+        f"Session.from_torch(state, layers=[{', '.join(pairs)}]){more}"
+    )
