@@ -75,8 +75,10 @@ def draw(proto: onnx.ModelProto, batch: int, seed: int = 0, words: int = 4) -> d
 
 def batch_axes(proto: onnx.ModelProto) -> dict[str, int]:
     return {
-        value.name: [each.dim_param for each in value.type.tensor_type.shape.dim].index("B")
+        value.name: names.index("B")
         for value in proto.graph.input
+        for names in [[each.dim_param for each in value.type.tensor_type.shape.dim]]
+        if "B" in names
     }
 
 
@@ -102,7 +104,7 @@ def results(proto: onnx.ModelProto, run: Any = None) -> list[tuple[dict[str, Arr
         places.append(grown[0])
     return [
         (
-            {name: np.moveaxis(x, axes[name], 0) for name, x in given.items()},
+            {name: np.moveaxis(x, axes.get(name, 0), 0) for name, x in given.items()},
             [np.moveaxis(y, place, 0) for place, y in zip(places, outputs, strict=True)],
         )
         for given, outputs in zip(feeds, found, strict=True)

@@ -188,14 +188,12 @@ def _global_pool(kind: str, call: Call) -> list[Operand]:
 
 
 def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced:
-    """Pooling over all elements of axes, of which one is not of size 1."""
+    """Pooling over all elements of axes."""
     chosen = [k for k in places if real(x.axes[k])]
     axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
     if not chosen:
         return x.with_axes(axes)
-    if len(chosen) > 1:
-        refuse("it pools several axes")
-    pooled = x.axes[chosen[0]]
+    pooled = tuple(factor for k in chosen for factor in real(x.axes[k]))
     if {*x.groups[0]} & {*pooled}:
         refuse("it pools the batch")
     rest = tuple(f for group in x.groups[1:] for f in group if f not in pooled)

@@ -153,7 +153,8 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     is_one = is_last or stop == start + 1
     new: Product = (Factor(1) if is_one else derived([product], lambda n: _length(n, start, stop)),)
     axes = (*x.axes[:axis], new, *x.axes[axis + 1 :])
-    if group == 1 and len(x.groups) == 3 and is_one and (is_last or start == 0):
+    is_step = group == 1 == behind and len(x.groups) == 3
+    if is_step and is_one and (is_last or start == 0):
         step = layers.LastStep() if is_last else layers.FirstStep()
         return Traced(step(x.value), (x.groups[0], x.groups[2]), axes, x.is_float)
     place = -1 if group == len(x.groups) - 1 else group
