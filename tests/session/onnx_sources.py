@@ -23,7 +23,9 @@ TOLERANCE = 2e-5
 
 
 def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> onnx.NodeProto:
-    """A node; names are between spaces, and - is an input or output that is left out."""
+    """A node. Spaces are between names, - is an input or output that is left out, and axes_ is the
+    attribute axes."""
+    attributes = {name.rstrip("_"): value for name, value in attributes.items()}
     names = [[name if name != "-" else "" for name in text.split()] for text in (inputs, outputs)]
     return helper.make_node(op, *names, name=f"{op}_{outputs.split()[-1]}", **attributes)
 
@@ -110,9 +112,11 @@ def results(proto: onnx.ModelProto, run: Any = None) -> list[tuple[dict[str, Arr
 def call(session: Session, given: Mapping[str, Array]) -> list[Array]:
     """The outputs of a session for inputs of the axes of the file behind the batch."""
     inputs = {}
-    for spec, x in zip(session.inputs, given.values(), strict=True):
-        if x.ndim > len(spec.shape):  # the session leaves out an axis of size 1
-            x = x.reshape(len(x), *(n for n in x.shape[1:] if n != 1))
+    for spec in session.inputs:  # without those that nothing reads
+        x = given[spec.name] if len(given) > 1 else next(iter(given.values()))
+        if x.ndim != len(spec.shape):  # the session leaves out an axis of size 1, or adds one
+            rest = [n for n in x.shape[1:] if n != 1] or [1]
+            x = x.reshape(len(x), *rest)
         inputs[spec.name] = x.astype(spec.dtype)
     found = session(inputs if len(inputs) > 1 else next(iter(inputs.values())))
     return [*found.values()] if isinstance(found, Mapping) else [found]

@@ -135,6 +135,15 @@ def test_a_constant_of_several_axes() -> None:
     """Joined into the features."""
     for shape in [(5, 4), (1, 5, 4), (5, 1), (1, 4)]:
         check(one("Mul", random(*shape), axes=("B", 5, 4)))
+    nodes = [
+        node("Flatten", "x", "f"),
+        node("MatMul", "f eye", "m"),  # both are one axis of the value now
+        node("Reshape", "m sizes", "r"),
+        node("Transpose", "r", "u", perm=[0, 2, 1]),
+        node("Add", "u k"),
+    ]
+    arrays = {"eye": random(20, 20), "sizes": [0, 5, 4], "k": random(4, 5)}
+    check(model(nodes, ("B", 5, 4), arrays))
 
 
 def test_a_constant_of_the_sizes_of_axes() -> None:

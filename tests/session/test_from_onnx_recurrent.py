@@ -9,15 +9,15 @@ pytest.importorskip("onnx", reason="reads and makes the models")
 pytest.importorskip("onnxruntime", reason="runs the models")
 import onnx.reference
 
-from session.onnx_sources import Array, assert_close, check, draw, model, node, runtime
+from session.onnx_sources import assert_close, check, draw, model, node, runtime
 from tf_lstm_ops.inference import Session
 
-I, H = 3, 4
+FEATURES, H = 3, 4
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
 
 
-def weights(op: str, directions: int = 1, inputs: int = I, peepholes: bool = False) -> Any:
+def weights(op: str, directions: int = 1, inputs: int = FEATURES, peepholes: bool = False) -> Any:
     rng, rows = np.random.default_rng(5), GATES[op] * H
     shapes = {"w": (rows, inputs), "r": (rows, H), "b": (2 * rows,)}
     shapes |= {"p": (3 * H,)} if peepholes else {}
@@ -45,13 +45,13 @@ def test_outputs(op: str, direction: str) -> None:
     for outputs in outputs_of(op):
         names = outputs.replace("-", "")
         nodes = [layer(op, outputs=outputs, direction=direction)]
-        check(model(nodes, ("T", "B", I), arrays, names))
+        check(model(nodes, ("T", "B", FEATURES), arrays, names))
 
 
 @pytest.mark.parametrize("opset", [7, 11, 14, 22])
 @pytest.mark.parametrize("op", GATES)
 def test_opsets(op: str, opset: int) -> None:
-    check(model([layer(op)], ("T", "B", I), weights(op), opset=opset))
+    check(model([layer(op)], ("T", "B", FEATURES), weights(op), opset=opset))
 
 
 @pytest.mark.parametrize("linear_before_reset", [0, 1])
@@ -59,21 +59,21 @@ def test_opsets(op: str, opset: int) -> None:
 def test_gru(direction: str, linear_before_reset: int) -> None:
     options = {"direction": direction, "linear_before_reset": linear_before_reset}
     arrays = weights("GRU", directions_of(direction))
-    check(model([layer("GRU", outputs="y h", **options)], ("T", "B", I), arrays, "y h"))
+    check(model([layer("GRU", outputs="y h", **options)], ("T", "B", FEATURES), arrays, "y h"))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_peepholes(direction: str) -> None:
     arrays = weights("LSTM", directions_of(direction), peepholes=True)
     nodes = [layer("LSTM", "x w r b - - - p", "y h c", direction=direction)]
-    check(model(nodes, ("T", "B", I), arrays, "y h c"))
+    check(model(nodes, ("T", "B", FEATURES), arrays, "y h c"))
 
 
 @pytest.mark.parametrize("op", GATES)
 def test_no_bias(op: str) -> None:
     arrays = weights(op)
     del arrays["b"]
-    check(model([layer(op, "x w r")], ("T", "B", I), arrays))
+    check(model([layer(op, "x w r")], ("T", "B", FEATURES), arrays))
 
 
 ACTIVATIONS: dict[str, list[list[str]]] = {
@@ -89,7 +89,7 @@ def test_activations(op: str, direction: str) -> None:
     count = directions_of(direction)
     for names in ACTIVATIONS[op]:
         nodes = [layer(op, direction=direction, activations=names * count)]
-        check(model(nodes, ("T", "B", I), weights(op, count)))
+        check(model(nodes, ("T", "B", FEATURES), weights(op, count)))
 
 
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
@@ -101,14 +101,14 @@ def test_hard_sigmoid(direction: str) -> None:
         "activation_beta": [0.5] * count,
         "direction": direction,
     }
-    check(model([layer("LSTM", **options)], ("T", "B", I), weights("LSTM", count)))
+    check(model([layer("LSTM", **options)], ("T", "B", FEATURES), weights("LSTM", count)))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("op", GATES)
 def test_initial_states_that_are_inputs(op: str, direction: str) -> None:
     count, is_lstm = directions_of(direction), op == "LSTM"
-    inputs = {"x": ("T", "B", I), "h0": (count, "B", H)}
+    inputs = {"x": ("T", "B", FEATURES), "h0": (count, "B", H)}
     inputs |= {"c0": (count, "B", H)} if is_lstm else {}
     states, outputs = ("h0 c0", "y h c") if is_lstm else ("h0", "y h")
     nodes = [layer(op, f"x w r b - {states}", outputs, direction=direction)]
@@ -118,7 +118,7 @@ def test_initial_states_that_are_inputs(op: str, direction: str) -> None:
 @pytest.mark.parametrize("op", GATES)
 def test_initial_states_of_the_batch_first(op: str) -> None:
     """They are transposed before the node, and their outputs behind it."""
-    inputs = {"x": ("B", "T", I), "s": ("B", 1, H)}
+    inputs = {"x": ("B", "T", FEATURES), "s": ("B", 1, H)}
     nodes = [
         node("Transpose", "x", "xt", perm=[1, 0, 2]),
         node("Transpose", "s", "h0", perm=[1, 0, 2]),
@@ -134,7 +134,7 @@ def test_initial_states_of_the_batch_first(op: str) -> None:
 def test_initial_states_of_zeros(op: str, how: str) -> None:
     """A constant, zeros of the shape of the input, and an input that is the constant 0."""
     nodes, arrays, options = [], weights(op), {}
-    inputs: dict[str, Any] = {"x": ("T", "B", I)}
+    inputs: dict[str, Any] = {"x": ("T", "B", FEATURES)}
     if how == "shape":
         nodes = [
             node("Shape", "x", "sizes"),
@@ -151,9 +151,9 @@ def test_initial_states_of_zeros(op: str, how: str) -> None:
     if how == "shape":
         check(proto)
     else:
-        want = model([layer(op)], ("T", "B", I), arrays)
+        want = model([layer(op)], ("T", "B", FEATURES), arrays)
         if how == "constant":
-            inputs["x"] = ("T", "B", I)
+            inputs["x"] = ("T", "B", FEATURES)
             arrays["zeros"] = np.zeros((1, 1, H))
             proto = model(nodes, inputs, arrays)
         x = draw(want, 2)
@@ -168,10 +168,10 @@ def test_layout(op: str, direction: str) -> None:
     count, outputs = directions_of(direction), "y h c" if op == "LSTM" else "y h"
     arrays = weights(op, count)
     states = "s s" if op == "LSTM" else "s"
-    inputs = {"x": ("B", "T", I), "s": ("B", count, H)}
+    inputs = {"x": ("B", "T", FEATURES), "s": ("B", count, H)}
     first = layer(op, f"x w r b - {states}", outputs, direction=direction, layout=1)
     session = Session.from_onnx(model([first], inputs, arrays, outputs, 14), check=False)
-    inputs = {"x": ("T", "B", I), "s": (count, "B", H)}
+    inputs = {"x": ("T", "B", FEATURES), "s": (count, "B", H)}
     second = layer(op, f"x w r b - {states}", outputs, direction=direction)
     want = model([second], inputs, arrays, outputs)
     feeds = draw(want, 2)
@@ -184,7 +184,7 @@ def test_layout(op: str, direction: str) -> None:
 
 def test_layout_in_the_reference() -> None:
     """The order of the axes of outputs, by the package onnx."""
-    proto = model([layer("LSTM", layout=1)], ("B", "T", I), weights("LSTM"), opset=14)
+    proto = model([layer("LSTM", layout=1)], ("B", "T", FEATURES), weights("LSTM"), opset=14)
     feeds = draw(proto, 2)
     [want] = onnx.reference.ReferenceEvaluator(proto).run(None, feeds)
     assert_close(Session.from_onnx(proto, check=False)(feeds["x"]), want)
@@ -209,7 +209,7 @@ def test_layers_on_each_other(op: str, shape: list[int]) -> None:
         layer(op, "z w2 r2 b2", "y2"),
         node("Squeeze", "y2 one", "y"),
     ]
-    check(model(nodes, ("T", "B", I), arrays | {"one": [1]}))
+    check(model(nodes, ("T", "B", FEATURES), arrays | {"one": [1]}))
 
 
 def test_directions_apart() -> None:
@@ -222,7 +222,7 @@ def test_directions_apart() -> None:
         node("Add", "one_way second2"),
     ]
     arrays = weights("LSTM", 2) | {"zero": np.int64(0), "one": [1]}
-    check(model(nodes, ("T", "B", I), arrays, opset=13))
+    check(model(nodes, ("T", "B", FEATURES), arrays, opset=13))
 
 
 @pytest.mark.parametrize("op", GATES)
@@ -232,7 +232,7 @@ def test_the_last_step(op: str) -> None:
         node("Squeeze", "ys one", "s"),
         node("Gather", "s last", "y", axis=0),
     ]
-    check(model(nodes, ("T", "B", I), weights(op) | {"one": [1], "last": np.int64(-1)}))
+    check(model(nodes, ("T", "B", FEATURES), weights(op) | {"one": [1], "last": np.int64(-1)}))
 
 
 def test_states_of_one_layer_for_another() -> None:
@@ -241,4 +241,4 @@ def test_states_of_one_layer_for_another() -> None:
         layer("LSTM", "x w r b", "- h c"),
         layer("LSTM", "u w r b - h c", "y"),
     ]
-    check(model(nodes, {"x": ("T", "B", I), "u": ("U", "B", I)}, weights("LSTM")))
+    check(model(nodes, {"x": ("T", "B", FEATURES), "u": ("U", "B", FEATURES)}, weights("LSTM")))

@@ -38,6 +38,16 @@ PACKAGES = {
         "silero_vad-6.2.3-py3-none-any.whl",
         "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
     ),
+    "LanguageIdentifier": (
+        "1.1.1",
+        "LanguageIdentifier-1.1.1-py3-none-any.whl",
+        "788613b3dd3ef9533ad746ae34fe0ca8285316bc9b2a7093397da22c0d74481f",
+    ),
+    "g2p-fa": (
+        "1.1.0",
+        "g2p_fa-1.1.0-py3-none-any.whl",
+        "4b5fde901920fa326852ae121431c3d91e696e1290f9fca87b5657ea2e56a320",
+    ),
     "uzmorph-nn": (
         "0.1.0",
         "uzmorph_nn-0.1.0-py3-none-any.whl",

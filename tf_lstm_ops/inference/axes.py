@@ -10,11 +10,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Concatenate, Permute, Reshape
+from tf_lstm_ops.inference.layers import Permute, Reshape
 
 
 @dataclasses.dataclass(eq=False)
@@ -50,15 +48,10 @@ class AxesError(ValueError):
 
 
 class NotBatch(AxesError):
-    """An operator uses another axis as the batch.
+    """An operator uses another axis as the batch."""
 
-    Args:
-      product: the axis.
-    """
-
-    def __init__(self, product: Product) -> None:
+    def __init__(self) -> None:
         super().__init__("it uses another axis as the batch")
-        self.product = product
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -209,12 +202,13 @@ def arranged(array: Traced, groups: Sequence[Product]) -> Value:
     if have == want:
         return array.value
     if not have or not want or have[0] != want[0]:
-        raise NotBatch(groups[0] if groups else ())
-    if set(have) == set(want) and len(have) == len(want) == len(set(want)):
+        raise NotBatch
+    is_order = set(have) == set(want) and len(have) == len(want) == len(set(want))
+    if is_order and () not in want[1:]:
         return Permute([have.index(each) for each in want[1:]])(array.value)
     before = [factor for group in have[1:] for factor in group]
     after = [factor for group in want[1:] for factor in group]
-    if set(map(id, before)) != set(map(id, after)):
+    if set(before) != set(after) or len(before) != len(after):
         raise AxesError("its operands have different axes")
     value = array.value
     if before != after:
@@ -254,9 +248,27 @@ def with_last(array: Traced, axis: int = -1) -> Traced:
     rest = [[factor for factor in group if factor not in last] for group in array.groups]
     kept = [tuple(group) for k, group in enumerate(rest) if k == 0 or group]
     if len(kept[0]) != len(array.groups[0]):
-        raise NotBatch(last)
+        raise NotBatch
     groups = (*kept, last)
     return dataclasses.replace(array, value=arranged(array, groups), groups=groups)
+
+
+def with_known_last(array: Traced) -> Traced:
+    """An array whose value has a last axis of a known size.
+
+    Args:
+      array: the array.
+
+    Returns:
+      The array; its value may be behind a `Permute` or `Reshape`.
+    """
+    if size_of(array.groups[-1]) is not None:
+        return array
+    batch, *groups = array.groups
+    known = [group for group in groups if real(group) and size_of(group) is not None]
+    last = known[-1] if known else (Factor(1),)
+    rest = [group for group in groups if group is not last]
+    return with_groups(array, (batch, *rest, last))
 
 
 def with_groups(array: Traced, groups: Sequence[Product]) -> Traced:
@@ -301,6 +313,29 @@ def reshaped(array: Traced, target: Sequence[Target]) -> Traced:
     return dataclasses.replace(
         array, groups=tuple(work.groups), axes=(*front, *middle, *reversed(back))
     )
+
+
+def flat(array: Traced) -> Traced:
+    """An array whose axes behind the batch are one factor, so that any axes can be made of it.
+
+    Args:
+      array: the array.
+
+    Returns:
+      The array; its value is behind a `Reshape` where it has several axes.
+
+    Raises:
+      AxesError: the batch is not the first axis, or the other sizes are not known.
+    """
+    if real(array.axes[0]) != real(array.groups[0]):
+        raise AxesError("it moves elements between the batch and other axes")
+    whole = tuple(factor for product in array.axes[1:] for factor in product)
+    size = size_of(whole)
+    if size is None:
+        raise AxesError("it moves elements between axes, and not all their sizes are known")
+    value = arranged(array, (array.groups[0], whole))
+    axes = array.groups[0], (Factor(size),)
+    return dataclasses.replace(array, value=value, groups=axes, axes=axes)
 
 
 class _Division:
@@ -373,110 +408,3 @@ class _Division:
                 self.groups[k] = (*group[:at], *pair, *group[at + 1 :])
         self.left.insert(0 if end == 0 else len(self.left), rest)
         return part
-
-
-def positions(array: Traced) -> list[list[int]]:
-    """Which axes of an array are the axes of its value.
-
-    Args:
-      array: the array.
-
-    Returns:
-      For each axis of the value the axes of the array that it is a product of.
-
-    Raises:
-      AxesError: an axis of the array belongs to several of the value.
-    """
-    found = []
-    for group in array.groups:
-        left, places = [*real(group)], []
-        while left:
-            place = next((k for k, p in enumerate(array.axes) if left[0] in real(p)), None)
-            if place is None or [*real(array.axes[place])] != left[: len(real(array.axes[place]))]:
-                raise AxesError("it divides the axes of its operand in another way than they are")
-            left = left[len(real(array.axes[place])) :]
-            places.append(place)
-        found.append(places)
-    return found
-
-
-def of_rank(array: Traced, rank: int) -> Traced:
-    """The array with further axes of size 1 in front, as NumPy repeats.
-
-    Args:
-      array: the array.
-      rank: the number of axes, at least that of the array.
-
-    Returns:
-      The array.
-    """
-    return array.with_axes(((),) * (rank - array.rank) + array.axes)
-
-
-def like(array: Traced, places: Sequence[Sequence[int]]) -> Traced:
-    """An array whose value has the axes of another one's.
-
-    Args:
-      array: the array.
-      places: the `positions` of the other one, which has as many axes.
-
-    Returns:
-      The array.
-
-    Raises:
-      AxesError: as of `arranged`.
-    """
-    groups = [tuple(f for place in group for f in array.axes[place]) for group in places]
-    if not places[0]:  # a batch of one row, which has no axis
-        groups[0] = array.groups[0]
-    return with_groups(array, groups)
-
-
-def aligned(arrays: Sequence[Traced]) -> list[Traced]:
-    """Arrays of one combination, with values whose axes are in the same order.
-
-    Args:
-      arrays: arrays that NumPy's rules combine.
-
-    Returns:
-      Arrays with the same number of axes.
-
-    Raises:
-      AxesError: as of `arranged`.
-    """
-    rank = max(array.rank for array in arrays)
-    padded = [of_rank(array, rank) for array in arrays]
-    model = max(padded, key=lambda array: sum(map(bool, map(real, array.axes))))
-    factors = {factor for group in model.groups for factor in real(group)}
-    same = [{f for group in array.groups for f in real(group)} == factors for array in padded]
-    if all(same):
-        return [with_groups(array, model.groups) for array in padded]
-    places = positions(model)
-    return [array if array is model else like(array, places) for array in padded]
-
-
-def joined(values: Sequence[Value]) -> Value:
-    """Values behind each other along their last axis.
-
-    Args:
-      values: two or more.
-
-    Returns:
-      What they are all parts of, where they are; else a `Concatenate` of them.
-    """
-    parts: list[Any] = [value.node for value in values]
-    if all(map(_is_plain_slice, parts)):
-        bounds = [part.layer.ints[:3] for part in parts]
-        sources = [part.operands[0] for part in parts]
-        ends = [0, *(stop for _, _, stop in bounds)]
-        is_whole = ends[-1] == file.MAX_SIZE and all(
-            axis == -1 and start == end for (axis, start, _), end in zip(bounds, ends, strict=False)
-        )
-        if is_whole and len({source.key for source in sources}) == 1:
-            return sources[0]
-    return Concatenate()(*values)
-
-
-def _is_plain_slice(node: Any) -> bool:
-    is_slice = isinstance(node, graph.Node) and node.layer.kind == file.SLICE
-    return is_slice and not node.layer.ints[3]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arguments, arrays, file, messages, native
+from tf_lstm_ops.inference import arguments, arrays, file, messages, native, of_arrays
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.sources import Sources
 from tf_lstm_ops.inference.stream import Stream
@@ -61,7 +61,8 @@ class Session(Sources):
     (32, 2)
 
     Args:
-      model: a built ``keras.Model``, Sequential or functional, or a list of built layers.
+      model: a built ``keras.Model``, Sequential or functional, or a list of built layers; or what
+        `from_layers` takes, which needs no Keras.
       threads: the number of threads of a call, from 1 to 256. They share the work of large batches
         and layers; results do not depend on their number.
 
@@ -86,6 +87,9 @@ class Session(Sources):
 
     def __init__(self, model: Any, threads: int = 1) -> None:
         threads = arguments.checked_threads(threads)
+        if of_arrays.is_chain(model):
+            self._open_graph(of_arrays.graph_of(model), threads)
+            return
         messages.require_keras(model)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras

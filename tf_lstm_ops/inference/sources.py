@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops import _files
-from tf_lstm_ops.inference import arguments, file, from_rtneural, graph
-from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Chain, Identity
-from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference import arguments, file, from_rtneural, graph, of_arrays
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,7 +31,9 @@ class Sources:
         Args:
           layers: layers of `tf_lstm_ops.inference.layers`, one or more. The first element may be
             an `Input`. Without it the input is [B, T] of type int32 if the first layer is an
-            Embedding, else [B, T, any size].
+            Embedding, else [B, T, any size]. An element may also be `LSTMWeights`, `GRUWeights` or
+            `RNNWeights`, whose layer returns all steps, or the pair of a kernel [I, units] and a
+            bias [units] of a dense layer.
           threads: see `Session`.
 
         Returns:
@@ -44,11 +43,10 @@ class Sources:
           ValueError: the layers do not fit each other; or threads is out of range.
           TypeError: an element is no layer.
         """
-        chain = [*layers]
-        x = chain.pop(0) if chain and isinstance(chain[0], Value) else None
-        together = Chain(chain) if chain or x is None else Identity()
-        x = x or input_of(chain)
-        return cls.from_graph(x, together(x), threads)
+        threads = arguments.checked_threads(threads)
+        session = cls.__new__(cls)
+        session._open_graph(of_arrays.graph_of(layers), threads)
+        return session
 
     @classmethod
     def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Self:

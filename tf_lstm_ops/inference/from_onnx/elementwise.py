@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.alignment import aligned, joined, of_rank
 from tf_lstm_ops.inference.axes import (
+    Product,
     Traced,
-    aligned,
-    joined,
-    of_rank,
-    positions,
     real,
+    size_of,
+    with_groups,
+    with_known_last,
     with_last,
 )
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -102,16 +103,20 @@ def _clip(call: Call) -> list[Operand]:
     bounds = [call.attributes.get(name) for name in ("min", "max")]
     for index, what in ((1, "min"), (2, "max")):
         if call.operand(index) is not None:
-            bounds[index - 1] = float(call.constant(index, what))
-    low, high = bounds
+            bounds[index - 1] = call.constant(index, what).item()
+    low, high = (None if bound is None else float(bound) for bound in bounds)
     x = call.traced()
-    if low is None and high is None:
-        return [x]
-    if low == 0:
-        return _applied(layers.ReLU(None if high is None else float(high)), x)
     if (low, high) == (-1.0, 1.0):
         return _applied(layers.Activation("hard_tanh"), x)
-    refuse(f"a session computes Clip from 0, and from -1 to 1, and this is from {low} to {high}")
+    if low == 0 and (high is None or high > 0):
+        return _applied(layers.ReLU(high), x)
+    if low is not None:
+        x = x.with_value(layers.Activation(("threshold", (low, low)))(x.value))
+    if high is not None:  # the minimum is a maximum of the opposite numbers
+        negative = scaled(x, np.float64(-1), np.float64(0))
+        above = layers.Activation(("threshold", (-high, -high)))(negative.value)
+        x = scaled(negative.with_value(above), np.float64(-1), np.float64(0))
+    return [x]
 
 
 def _softmax(function: str, call: Call) -> list[Operand]:
@@ -135,21 +140,39 @@ def _along_features(x: Traced, constant: Array) -> tuple[Traced, Array]:
     x = of_rank(x, rank)
     shape = (1,) * (rank - constant.ndim) + constant.shape
     varying = [k for k, size in enumerate(shape) if size > 1]
-    if len(varying) == 1 and varying != positions(x)[-1]:
-        x = with_last(x, varying[0])
-    places = positions(x)[-1] if varying else []
-    if not set(varying) <= set(places):
-        refuse("its constant differs along other axes than that of the features")
-    sizes = [x.features] if not places else [_size(x, k) for k in places]
-    part = constant.reshape([shape[k] for k in places] or [1])
+    places = _places_of_last(x)
+    if not varying:
+        x = with_known_last(x)
+        return x, np.broadcast_to(constant.ravel(), [x.features])
+    if not set(varying) <= {*places}:
+        last = tuple(factor for k in varying for factor in real(x.axes[k]))
+        rest = [tuple(f for f in group if f not in last) for group in x.groups]
+        kept = [group for k, group in enumerate(rest) if k == 0 or group]
+        x, places = with_groups(x, (*kept, last)), varying
+    ones = [k for k in range(rank) if k not in places]
+    part = constant.reshape(shape).transpose([*ones, *places])
+    part = part.reshape([shape[k] for k in places])
     try:
-        return x, np.broadcast_to(part, sizes).ravel()
+        return x, np.broadcast_to(part, [_size(x.axes[k]) for k in places]).ravel()
     except ValueError:
-        refuse(f"its constant has the shape {[*constant.shape]}, which does not fit")
+        refuse(f"its constant has the shape {[*constant.shape]}, which repeats the other operand")
 
 
-def _size(x: Traced, axis: int) -> int:
-    (size,) = [Traced(x.value, (x.axes[axis],), ()).features]
+def _places_of_last(x: Traced) -> list[int]:
+    """The axes that are together the last axis of the value, in their order there."""
+    last, found = real(x.groups[-1]), list[int]()
+    for factor in last:
+        place = next((k for k, product in enumerate(x.axes) if factor in product), None)
+        if place is not None and place not in found:
+            found.append(place)
+    whole = tuple(factor for k in found for factor in real(x.axes[k]))
+    return found if whole == last else []
+
+
+def _size(product: Product) -> int:
+    size = size_of(product)
+    if size is None:
+        refuse("its constant differs along an axis of a size that is not known")
     return size
 
 
@@ -164,6 +187,7 @@ def scaled(x: Traced, scale: Array | np.floating[Any], offset: Array | np.floati
     Returns:
       The array.
     """
+    x = with_known_last(x)
     size = x.features
     arrays = {
         "kernel": np.broadcast_to(scale, (size,)).astype(np.float32),
@@ -186,14 +210,8 @@ def _combination(call: Call) -> list[Operand]:
         return [_with_constant(call, kind)]
     if kind == "Div":
         refuse("a session does not divide by an array that is computed")
-    arrays = aligned([call.traced(k) for k in range(len(given))])
-    value = _MERGING[kind]()(*[array.value for array in arrays])
-    axes = tuple(
-        next((p for p in products if real(p)), products[0])
-        for products in zip(*(array.axes for array in arrays), strict=True)
-    )
-    model = max(arrays, key=lambda array: sum(map(bool, map(real, array.axes))))
-    return [Traced(value, model.groups, axes)]
+    together = aligned([call.traced(k) for k in range(len(given))])
+    return [together.combined(_MERGING[kind]()(*together.values))]
 
 
 def _with_constant(call: Call, kind: str) -> Traced:
@@ -229,9 +247,10 @@ def _root(call: Call) -> list[Operand]:
     squares = call.operand(0)
     if not isinstance(squares, Squares) or len(squares.arrays) != 2:
         refuse("a session has the square root of a sum of two squares only")
-    first, second = aligned(squares.arrays)
-    value = layers.Magnitude()(joined([first.value, second.value]))
-    return [first.with_value(value)]
+    if len({tuple(map(size_of, array.axes)) for array in squares.arrays}) > 1:
+        refuse("the squares have different shapes")
+    together = aligned([with_known_last(array) for array in squares.arrays])
+    return [together.combined(layers.Magnitude()(joined(together.values)))]
 
 
 def _negative(call: Call) -> list[Operand]:

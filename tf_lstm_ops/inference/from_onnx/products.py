@@ -13,6 +13,7 @@ from tf_lstm_ops.inference.axes import (
     Product,
     Traced,
     derived,
+    position,
     real,
     with_groups,
     with_last,
@@ -87,18 +88,26 @@ def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, A
     for k in range(len(kernel)):
         if k != place and (found["pads"][k] or found["pads"][len(kernel) + k]):
             refuse("it pads two axes")
-    pads = found["pads"][place], found["pads"][len(kernel) + place]
-    automatic = call.attributes.get("auto_pad", "NOTSET")
-    padding: Any = {"NOTSET": pads, "VALID": "valid", "SAME_UPPER": "same"}.get(automatic)
-    if padding is None:
-        refuse(f"its auto_pad is {automatic}")
     arguments = {
         "size": kernel[place],
         "strides": found["strides"][place],
         "dilation_rate": found["dilations"][place],
-        "padding": padding,
+        "padding": (found["pads"][place], found["pads"][len(kernel) + place]),
     }
+    arguments["padding"] = _padding(call, arguments)
     return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
+
+
+def _padding(call: Call, windows: Mapping[str, Any]) -> Any:
+    """The padding of windows as their argument."""
+    automatic = call.attributes.get("auto_pad", "NOTSET")
+    more = (windows["size"] - 1) * windows["dilation_rate"]
+    if automatic == "SAME_LOWER" and windows["strides"] == 1:
+        return (more + 1) // 2, more // 2
+    known = {"NOTSET": windows["padding"], "VALID": "valid", "SAME_UPPER": "same"}
+    if automatic not in known:
+        refuse(f"its auto_pad is {automatic} with strides")
+    return known[automatic]
 
 
 def _padded_by(axis: int, windows: dict[str, Any], x: Traced) -> tuple[int, dict[str, Any], Traced]:
@@ -186,8 +195,11 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
         return x.with_axes(axes)
     if len(chosen) > 1:
         refuse("it pools several axes")
-    rest = [factor for k, p in enumerate(x.axes) if k not in (0, chosen[0]) for factor in p]
-    x = with_groups(x, (x.axes[0], x.axes[chosen[0]], tuple(rest)))
+    pooled = x.axes[chosen[0]]
+    if {*x.groups[0]} & {*pooled}:
+        refuse("it pools the batch")
+    rest = tuple(f for group in x.groups[1:] for f in group if f not in pooled)
+    x = with_groups(x, (x.groups[0], pooled, rest))
     value = getattr(layers, kind)()(x.value)
     return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
 
@@ -195,9 +207,9 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
 def _reduce(kind: str, call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
-    places = [k % x.rank for k in given] if given else [*range(x.rank)]
-    if 0 in places and real(x.groups[0]) == real(x.axes[0]):
-        refuse("it pools the batch")
+    if not given and call.attributes.get("noop_with_empty_axes"):
+        return [x]
+    places = [position(k, x.rank) for k in given] if given else [*range(x.rank)]
     return [_over_all(x, places, kind, keeps=bool(call.attributes.get("keepdims", 1)))]
 
 

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.alignment import joined, of_rank, unified
 from tf_lstm_ops.inference.axes import (
     AxesError,
     Factor,
     Product,
     Target,
     Traced,
+    arranged,
     derived,
-    joined,
-    like,
-    of_rank,
+    flat,
     position,
-    positions,
     real,
     reshaped,
     settled,
@@ -72,12 +71,16 @@ def _reshape(call: Call) -> list[Operand]:
         wanted = [int(size) for size in np.ravel(call.constant(1, "shape"))]
     if not call.attributes.get("allowzero"):
         wanted = [x.axes[k] if size == 0 else size for k, size in enumerate(wanted)]
-    return [reshaped(x, wanted)]
+    try:
+        return [reshaped(x, wanted)]
+    except AxesError:  # elements move from one axis to another
+        return [reshaped(flat(x), wanted)]
 
 
 def _flatten(call: Call) -> list[Operand]:
     x = call.traced()
-    axis = call.axis(x.rank + 1, 1)
+    axis = int(call.attributes.get("axis", 1))
+    axis = axis if axis == x.rank else position(axis, x.rank)
     both: list[Target] = [
         tuple(factor for product in part for factor in product)
         for part in (x.axes[:axis], x.axes[axis:])
@@ -156,7 +159,7 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
     place = -1 if group == len(x.groups) - 1 else group
     end = None if stop is None or stop == size else stop * behind
     value = layers.Slice(place, start * behind, end)(x.value)
-    rest = x.groups[group][len(product) :] if behind > 1 else ()
+    rest = real(x.groups[group])[len(real(product)) :] if behind > 1 else ()
     groups = (*x.groups[:group], (*new, *rest), *x.groups[group + 1 :])
     return Traced(value, groups, axes, x.is_float)
 
@@ -216,11 +219,12 @@ def _group_with(x: Traced, product: Product) -> tuple[int, int | None]:
 
     The size is None if the axis is neither a whole one nor the first factors of one.
     """
-    for k, group in enumerate(x.groups):
-        if real(group) == real(product):
+    own = real(product)
+    for k, group in enumerate(map(real, x.groups)):
+        if group == own:
             return k, 1
-        if product and group[: len(product)] == product:
-            return k, size_of(group[len(product) :])
+        if own and group[: len(own)] == own:
+            return k, size_of(group[len(own) :])
     return -1, None
 
 
@@ -329,29 +333,28 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
     Raises:
       AxesError: a session cannot join them so.
     """
-    first = arrays[0]
-    group, _ = _group_with(first, first.axes[axis])
-    places = positions(first)
-    if not real(first.axes[axis]):
-        # A new axis becomes the major part of the features.
-        places = [[k for k in group if k != axis] for group in places]
-        places[-1] = [axis, *places[-1]]
-        group = len(places) - 1
-    elif group == -1:
-        first, group = _separated(first, axis), 1
-        places = positions(first)
-    if group == 0:
+    arrays = unified(arrays, apart=axis)
+    rest = [[real(p) for k, p in enumerate(array.axes) if k != axis] for array in arrays]
+    if any(each != rest[0] for each in rest):
+        raise AxesError("its operands have different sizes")
+    model = next((array for array in arrays if real(array.axes[axis])), arrays[0])
+    part = model.axes[axis]
+    place, _ = _group_with(model, part) if real(part) else (len(model.groups) - 1, 1)
+    if place == 0:
         raise AxesError("it joins arrays along the batch")
-    if places[group][0] != axis:
-        raise AxesError("it joins arrays along a part of an axis")
-    moved = [like(array, places) for array in arrays]
-    whole = (derived([array.axes[axis] for array in moved], lambda *sizes: sum(sizes)),)
-    is_last = group == len(places) - 1
-    values = [array.value for array in moved]
-    value = joined(values) if is_last else layers.Concatenate(group)(values)
-    behind = moved[0].groups[group][len(moved[0].axes[axis]) :]
-    groups = (*moved[0].groups[:group], (*whole, *behind), *moved[0].groups[group + 1 :])
-    return Traced(value, groups, (*first.axes[:axis], whole, *first.axes[axis + 1 :]))
+    if place == -1:
+        model, place = _separated(model, axis), 1
+    before, behind = model.groups[:place], model.groups[place + 1 :]
+    # A new axis becomes the major part of the features.
+    minor = real(model.groups[place])[len(real(part)) :]
+    values = [
+        arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)).with_mask(None)
+        for array in arrays
+    ]
+    whole = (derived([array.axes[axis] for array in arrays], lambda *sizes: sum(sizes)),)
+    value = layers.Concatenate(place)(*values) if behind else joined(values)
+    groups = (*before, (*whole, *minor), *behind)
+    return Traced(value, groups, (*model.axes[:axis], whole, *model.axes[axis + 1 :]))
 
 
 def _pad(call: Call) -> list[Operand]:

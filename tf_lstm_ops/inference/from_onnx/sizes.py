@@ -91,12 +91,19 @@ def _product(call: Call) -> list[Operand]:
     first, second = _of(call, 0), _of(call, 1)
     if len(first.sizes) != 1 or len(second.sizes) != 1:
         refuse("it multiplies several sizes of the call")
-    a, b = first.sizes[0], second.sizes[0]
-    if 1 in (a, b):
-        return [first if b == 1 else second]
-    if not isinstance(a, tuple) or not isinstance(b, tuple):
-        refuse("it multiplies a size of the call by a number")
-    return [Sizes(((*a, *b),), first.is_scalar and second.is_scalar)]
+    sizes = [first.sizes[0], second.sizes[0]]
+    return [_known([_times(sizes)], first.is_scalar and second.is_scalar)]
+
+
+def _times(sizes: Sequence[int | Product]) -> int | Product:
+    """A product of sizes."""
+    number = math.prod(each for each in sizes if isinstance(each, int))
+    factors = tuple(f for each in sizes if isinstance(each, tuple) for f in each)
+    if not factors:
+        return number
+    if number < 1:
+        refuse(f"it multiplies a size of the call by {number}")
+    return factors if number == 1 else (*factors, Factor(number))
 
 
 def _split(call: Call) -> list[Operand]:
@@ -108,12 +115,7 @@ def _split(call: Call) -> list[Operand]:
 
 def _whole_product(call: Call) -> list[Operand]:
     """The product of all sizes."""
-    sizes = _of(call).sizes
-    numbers = math.prod(each for each in sizes if isinstance(each, int))
-    factors = tuple(f for each in sizes if isinstance(each, tuple) for f in each)
-    if numbers != 1 and factors:
-        factors = (*factors, Factor(numbers))
-    return [_known([factors or numbers], not call.attributes.get("keepdims", 1))]
+    return [_known([_times(_of(call).sizes)], not call.attributes.get("keepdims", 1))]
 
 
 def size(call: Call) -> list[Operand]:

@@ -13,7 +13,16 @@ from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
 from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of, steps
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Filled, Operand, Sizes, Unsupported
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Filled,
+    Operand,
+    Sizes,
+    Squares,
+    Unsupported,
+    sum_of,
+)
 from tf_lstm_ops.onnx_graph.attributes import attributes, label
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate
 
@@ -149,8 +158,10 @@ class _Tracer:
         outputs: Sequence[str],
     ) -> Followed:
         """Follows the nodes that the outputs depend on."""
-        sizes = [x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes]
-        batch = Factor(sizes[0] if sizes else None)
+        sizes = {x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes} - {None}
+        if len(sizes) > 1:
+            raise _Stopped(f"its inputs have different sizes of the batch: {sorted(sizes)}", -1)
+        batch = Factor(next(iter(sizes), None))
         arrays = {
             each.name: axes_of(each, axis, batch, each.name in drops)
             for each, axis in zip(given, choice, strict=True)
@@ -245,11 +256,18 @@ class _Tracer:
     def _output(self, name: str) -> tuple[Traced, graph.Value]:
         """An output with the batch as its first axis."""
         array = self._get(name)
+        if isinstance(array, Squares):
+            array = sum_of(array)
         if not isinstance(array, Traced):
             raise _Stopped(f"the output {name} does not depend on an input", self._count)
         if not array.is_float:
             raise _Stopped(f"the output {name} has integers", self._count)
         batch, *groups = array.groups
+        if any({*real(batch)} & {*p} and real(p) != real(batch) for p in array.axes):
+            raise _Stopped(
+                f"the output {name} cannot be had: the batch and other axes are one axis of it",
+                self._count,
+            )
         rest = [p for p in array.axes if real(p) and real(p) != real(batch)]
         # The axis of features stays, also where the model drops it since its size is 1.
         features = [] if real(groups[-1]) else [groups[-1]]

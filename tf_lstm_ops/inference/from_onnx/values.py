@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.axes import Product, Traced, aligned, position
+from tf_lstm_ops.inference.alignment import aligned
+from tf_lstm_ops.inference.axes import Product, Traced, position
 
 Array = npt.NDArray[Any]
 
@@ -108,7 +109,7 @@ class Call:
         """
         found = self.operand(index)
         if isinstance(found, Squares):
-            return _sum_of(found)
+            return sum_of(found)
         if not isinstance(found, Traced):
             refuse(f"its operand {index} is {_kind(found)}, not an array of the model's inputs")
         return found
@@ -176,11 +177,18 @@ def refuse(reason: str) -> NoReturn:
     raise Unsupported(reason)
 
 
-def _sum_of(squares: Squares) -> Traced:
-    """The sum as an array."""
-    model = squares.arrays[0]
-    products = [layers.Multiply()(array.value, array.value) for array in aligned(squares.arrays)]
-    return model.with_value(products[0] if len(products) == 1 else layers.Add()(*products))
+def sum_of(squares: Squares) -> Traced:
+    """The sum of squares as an array.
+
+    Args:
+      squares: the squares.
+
+    Returns:
+      The array.
+    """
+    together = aligned(squares.arrays)
+    products = [layers.Multiply()(value, value) for value in together.values]
+    return together.combined(products[0] if len(products) == 1 else layers.Add()(*products))
 
 
 def _kind(operand: Operand) -> str:

@@ -1,0 +1,80 @@
+"""Chains of layers and of arrays, without Keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+
+_RECURRENT: dict[type, Any] = {
+    LSTMWeights: layers.LSTM,
+    GRUWeights: layers.GRU,
+    RNNWeights: layers.SimpleRNN,
+}
+
+
+def graph_of(chain: Any) -> file.Graph:
+    """The graph of a chain.
+
+    Args:
+      chain: a layer or what `layer_of` takes, or a list of them. Its first element may be a
+        `layers.Input`.
+
+    Returns:
+      The graph.
+
+    Raises:
+      ValueError: the layers do not fit each other.
+      TypeError: an element is no layer.
+    """
+    elements = chain if isinstance(chain, list | tuple) and not _is_pair(chain) else [chain]
+    rest = [layer_of(element) for element in elements]
+    x = rest.pop(0) if rest and isinstance(rest[0], Value) else None
+    together = layers.Chain(rest) if rest or x is None else layers.Identity()
+    x = x or input_of(rest)
+    return graph.lower(x, together(x))
+
+
+def is_chain(model: Any) -> bool:
+    """Whether the argument of `Session` has layers or arrays rather than Keras' layers.
+
+    Args:
+      model: the argument.
+
+    Returns:
+      True for what `layer_of` takes, and for lists of it.
+    """
+    elements = [model] if _is_element(model) or not isinstance(model, list | tuple) else model
+    return bool(elements) and all(map(_is_element, elements))
+
+
+def layer_of(element: Any) -> Any:
+    """The layer of arrays.
+
+    Args:
+      element: weights of `tf_lstm_ops.weights`, whose layer returns all steps; the pair of a kernel
+        [I, units] and a bias [units]; or anything else.
+
+    Returns:
+      The layer; anything else as it is.
+
+    Raises:
+      ValueError: a shape is wrong.
+    """
+    for kind, layer in _RECURRENT.items():
+        if isinstance(element, kind):
+            return layer(element, return_sequences=True)
+    return layers.Dense(*element) if _is_pair(element) else element
+
+
+def _is_pair(element: Any) -> bool:
+    """Whether it is the pair of a kernel and a bias."""
+    ranks = [getattr(each, "ndim", None) for each in element] if isinstance(element, tuple) else []
+    return ranks == [2, 1]
+
+
+def _is_element(element: Any) -> bool:
+    return isinstance(element, (Value, layers.Layer, *_RECURRENT)) or _is_pair(element)
