@@ -120,7 +120,7 @@ def test_pytorch_modules(kind: str) -> None:
     with pytest.raises(TypeError, match=text):
         ours.convert_model(module)
     for call in (Session, lambda module: Session([module])):
-        with pytest.raises(TypeError, match="takes a model of Keras. Use Session.from_torch"):
+        with pytest.raises(TypeError, match=r"takes a model of Keras\. Use Session\.from_torch"):
             call(module)
     with pytest.raises(ValueError, match="from_torch reads modules of PyTorch"):
         LSTMWeights.from_keras(module)

@@ -169,8 +169,8 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: Session.from_torch(STATE),
         ValueError,
         r"Session.from_torch\(state, layers=\[\('words', 'Embedding'\), "
-        r"\('encoder.lstm', 'LSTM'\), \('encoder.norm', 'LayerNorm'\), \('conv', 'Conv1d'\), \('bn', 'BatchNorm1d'\), "
-        r"\('head', 'Linear'\)\]\)",
+        r"\('encoder.lstm', 'LSTM'\), \('encoder.norm', 'LayerNorm'\), \('conv', 'Conv1d'\), "
+        r"\('bn', 'BatchNorm1d'\), \('head', 'Linear'\)\]\)",
     ),
     "an unknown prefix": (
         lambda: Session.from_torch(STATE, [("lstm", "LSTM")]),
@@ -265,6 +265,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "m.h5: the name must end with .safetensors, .pt, .pth or .bin",
     ),
     "no file": (lambda: Session.from_torch("none.pt", LISTED), FileNotFoundError, "none.pt"),
+    "Session of a state dict": (
+        lambda: Session(STATE),
+        TypeError,
+        "takes a model of Keras. Use Session.from_torch. Received: dict",
+    ),
     "Session of a file": (
         lambda: Session("m.pt"),
         TypeError,
