@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.inference import Session, layers
+from tf_lstm_ops.inference.from_torch.kinds import KINDS
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is not installed")
@@ -156,6 +157,20 @@ def test_modules(kind: str, rng: np.random.Generator) -> None:
     with_random_values(module)
     session = Session.from_torch([layers.Input((None, C)), module])
     same(session, of_features if kind in FEATURES else of_channels, floats(rng), module)
+
+
+@pytest.mark.parametrize("kind", [*RECURRENT, *FEATURES, *CHANNELS])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_state_dicts(kind: str, rng: np.random.Generator) -> None:
+    """The state dict of a module with its options is the module. Both are compared."""
+    module = (RECURRENT | FEATURES | CHANNELS)[kind]()
+    with_random_values(module)
+    name, first = type(module).__name__, layers.Input((None, C))
+    known = KINDS[name].options
+    options = {each: getattr(module, each) for each in known if hasattr(module, each)}
+    state = {f"m.{key}": tensor for key, tensor in module.state_dict().items()}
+    got, x = Session.from_torch(state, [first, ("m.", name, options)]), floats(rng)
+    np.testing.assert_array_equal(got(x), Session.from_torch([first, module])(x))
 
 
 def test_sequential(rng: np.random.Generator) -> None:
