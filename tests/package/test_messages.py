@@ -117,8 +117,10 @@ def test_pytorch_modules(kind: str) -> None:
     torch = pytest.importorskip("torch")
     module = getattr(torch.nn, kind)(3, 4)
     text = f"tf_lstm_ops.weights.{kind}Weights.from_torch .*keras.Stacked{kind}.from_weights"
-    for call in (Session, ours.convert_model, lambda module: Session([module])):
-        with pytest.raises(TypeError, match=text):
+    with pytest.raises(TypeError, match=text):
+        ours.convert_model(module)
+    for call in (Session, lambda module: Session([module])):
+        with pytest.raises(TypeError, match=r"takes a model of Keras\. Use Session\.from_torch"):
             call(module)
     with pytest.raises(ValueError, match="from_torch reads modules of PyTorch"):
         LSTMWeights.from_keras(module)

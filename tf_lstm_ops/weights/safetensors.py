@@ -101,6 +101,17 @@ class Tensors(Mapping[str, Any]):
                 "F32 or F64"
             ) from error
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, which is not read.
+
+        Args:
+          name: its name.
+
+        Returns:
+          The sizes.
+        """
+        return tuple(self._file.get_slice(name).get_shape())
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
