@@ -83,6 +83,9 @@ class Tensors(Mapping[str, Any]):
     """The tensors of an open file. A tensor is read when it is asked for.
 
     So tensors of other modules may have dtypes that NumPy does not have.
+
+    Args:
+      file: the open file of the package safetensors.
     """
 
     def __init__(self, file: Any) -> None:

@@ -61,7 +61,10 @@ class Reference:
             tensor = torch.from_numpy(x)
             tensor = tensor.to(torch.int64) if x.dtype.kind == "i" else tensor
             try:
-                y = _whole(torch, check, tensor) if is_whole else self._of_modules(torch, tensor)
+                if is_whole:
+                    y = _whole(torch, check, tensor)
+                else:
+                    y = self._of_modules(torch, tensor, type(session))
                 return [y.detach().to("cpu", torch.float64).numpy()]
             except (NotCompared, MemoryError):
                 raise
@@ -88,12 +91,12 @@ class Reference:
         for length in lengths:
             yield [source_check.ROWS, length, *sizes]
 
-    def _of_modules(self, torch: Any, x: Any) -> Any:
+    def _of_modules(self, torch: Any, x: Any, sessions: Any) -> Any:
         """The output of the chain, module by module."""
         y = x.to(torch.float64) if x.is_floating_point() else x
         with torch.no_grad():
             for step in self._steps:
-                y = _step(torch, step, y)
+                y = _step(torch, step, y, sessions)
         return y
 
 
@@ -105,10 +108,10 @@ def _torch() -> Any:
     return torch
 
 
-def _step(torch: Any, step: Step, x: Any) -> Any:
-    """The output of an element, with the axes of the session."""
+def _step(torch: Any, step: Step, x: Any, sessions: Any) -> Any:
+    """The output of an element, with the axes of the session. `sessions` is their class."""
     if not isinstance(step.element, Entry):
-        return torch.from_numpy(_of_layer(step.element, x.numpy())).to(torch.float64)
+        return torch.from_numpy(_of_layer(step.element, x.numpy(), sessions)).to(torch.float64)
     swapped = axes(step.order) if x.ndim == 3 else None
     if swapped:
         x = x.transpose(*swapped)
@@ -118,14 +121,12 @@ def _step(torch: Any, step: Step, x: Any) -> Any:
     return y.transpose(*swapped) if swapped and y.ndim == 3 else y
 
 
-def _of_layer(layer: Any, x: Array) -> Array:
+def _of_layer(layer: Any, x: Array, sessions: Any) -> Array:
     """The output of a layer of a session."""
-    from tf_lstm_ops.inference.session import Session
-
     if isinstance(layer, layers.Masking) or getattr(layer, "_mask_zero", False):
         raise NotCompared(f"the layer {layer.name} makes a mask, which modules do not have")
     dtype = "int32" if x.dtype.kind == "i" else "float32"
-    session = Session.from_layers([layers.Input(x.shape[1:], dtype), layer])
+    session = sessions.from_layers([layers.Input(x.shape[1:], dtype), layer])
     result: Array = session(x.astype(dtype))
     return result
 
