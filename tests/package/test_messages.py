@@ -56,11 +56,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["Received: 'm.keras'", "Session(keras.models.load_model('m.keras'))"],
     ),
     "session of a layer": (lambda: Session(ours.LSTM(4)), ["Session([layer])"]),
-    "session of weights": (
-        lambda: Session([weights()]),
-        ["Received: tf_lstm_ops.weights.", "tf_lstm_ops.keras.StackedLSTM.from_weights"],
-    ),
-    "session of weights of a GRU": (lambda: Session(gru_weights()), ["StackedGRU.from_weights"]),
     "session of a list of files": (lambda: Session(["m.keras"]), [f"'m.keras'. {LOAD}"]),
     "session of a number": (lambda: Session([3]), ["the list must have Keras layers. Received: 3"]),
     "session of an array": (lambda: Session(np.zeros(99)), ["Received: numpy.ndarray"]),
