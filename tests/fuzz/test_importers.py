@@ -51,7 +51,7 @@ def first_layer_only(cls, *arguments, **options):
 
 def without_wrapping(cls, path, *, prefix=""):
     with safetensors_files._safetensors().numpy.safe_open(path, framework="np") as file:
-        return cls.from_torch(safetensors_files._Tensors(file), prefix=prefix)
+        return cls.from_torch(safetensors_files.Tensors(file), prefix=prefix)
 
 
 BROKEN = {

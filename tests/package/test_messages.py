@@ -56,11 +56,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["Received: 'm.keras'", "Session(keras.models.load_model('m.keras'))"],
     ),
     "session of a layer": (lambda: Session(ours.LSTM(4)), ["Session([layer])"]),
-    "session of weights": (
-        lambda: Session([weights()]),
-        ["Received: tf_lstm_ops.weights.", "tf_lstm_ops.keras.StackedLSTM.from_weights"],
-    ),
-    "session of weights of a GRU": (lambda: Session(gru_weights()), ["StackedGRU.from_weights"]),
     "session of a list of files": (lambda: Session(["m.keras"]), [f"'m.keras'. {LOAD}"]),
     "session of a number": (lambda: Session([3]), ["the list must have Keras layers. Received: 3"]),
     "session of an array": (lambda: Session(np.zeros(99)), ["Received: numpy.ndarray"]),
@@ -117,8 +112,10 @@ def test_pytorch_modules(kind: str) -> None:
     torch = pytest.importorskip("torch")
     module = getattr(torch.nn, kind)(3, 4)
     text = f"tf_lstm_ops.weights.{kind}Weights.from_torch .*keras.Stacked{kind}.from_weights"
-    for call in (Session, ours.convert_model, lambda module: Session([module])):
-        with pytest.raises(TypeError, match=text):
+    with pytest.raises(TypeError, match=text):
+        ours.convert_model(module)
+    for call in (Session, lambda module: Session([module])):
+        with pytest.raises(TypeError, match=r"takes a model of Keras\. Use Session\.from_torch"):
             call(module)
     with pytest.raises(ValueError, match="from_torch reads modules of PyTorch"):
         LSTMWeights.from_keras(module)

@@ -13,6 +13,7 @@ from pages import ROOT
 from peers.frameworks import PEERS
 from tf_lstm_ops import _optional, export, weights
 from tf_lstm_ops.cli import CommandError, require_matplotlib
+from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import LSTM
 
 # As the package calls it: module, purpose, extra.
@@ -41,6 +42,15 @@ def read_h5(path: Path) -> None:
         name.unlink()
 
 
+def read_pt(path: Path) -> None:
+    name = path.with_suffix(".pt")
+    name.write_bytes(b"x")
+    try:
+        Session.from_torch(name, ["ReLU"])
+    finally:
+        name.unlink()
+
+
 def read_safetensors(path: Path) -> None:
     weights.LSTMWeights.from_safetensors(path)
 
@@ -50,6 +60,7 @@ CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
     "tf2onnx": (lambda path: export.onnx(model(), path), "onnx"),
     "ai_edge_litert": (lambda path: export.tflite(model(), path), "tflite"),
     "safetensors": (read_safetensors, "safetensors"),
+    "torch": (read_pt, "torch"),
     "tensorflow": (read_checkpoint, "tensorflow"),
     "h5py": (read_h5, "tensorflow"),
     "matplotlib": (lambda path: require_matplotlib(), "demo"),
@@ -92,7 +103,7 @@ def test_no_other_import_of_these_packages() -> None:
     after = {
         "cli/plot.py",
         *(f"export/{name}.py" for name in ("onnx", "onnx_nodes")),
-        "onnx_graph/run.py",
+        *("onnx_graph/run.py", "inference/from_torch/reference.py"),
     }
     # TensorFlow and h5py are not optional for the modules on Keras.
     names = "|".join([*(CALLS.keys() - {"tensorflow", "h5py"}), "onnxruntime"])
@@ -111,7 +122,8 @@ def at_run_time(file: Path) -> str:
 
 def test_no_conversion_needs_pytorch() -> None:
     """As the list of extras and the guide say. weights/test_state_dicts.py has conversions."""
-    text = "".join(file.read_text() for file in (ROOT / "tf_lstm_ops").rglob("*.py"))
+    files = [*(ROOT / "tf_lstm_ops").rglob("*.py")]
+    text = "".join(file.read_text() for file in files if file.parent.name != "from_torch")
     assert not re.search(r"^\s*(import|from) torch\b|require\(\s*\"torch", text, re.MULTILINE)
     tutorial = (ROOT / "docs/guide/tutorial.md").read_text(encoding="utf-8")
     [extra] = re.findall(r"^\* (.*`torch`.*)$", tutorial, re.MULTILINE)

@@ -24,11 +24,13 @@ class Factor:
       given: the size that the file has, for which any other one may stand until it is needed; None:
         none.
       parents: factors on whose size that of this one depends.
+      is_batch: whether it is the batch, which is an axis also where the file has the size 1.
     """
 
     size: int | None = None
     given: int | None = None
     parents: Product = ()
+    is_batch: bool = False
 
     def settle(self) -> None:
         """Sets the size to the given one, also that of the parents."""
@@ -163,7 +165,7 @@ def real(product: Product) -> Product:
     Returns:
       Those of another size, or of an unknown one.
     """
-    return tuple(factor for factor in product if factor.size != 1)
+    return tuple(factor for factor in product if factor.size != 1 or factor.is_batch)
 
 
 def position(axis: int, rank: int) -> int:
@@ -377,6 +379,8 @@ class _Division:
         return tuple(found if end == 0 else reversed(found))
 
     def _of_size(self, want: int, end: int) -> Product:
+        if want == 1 and self.left and self.left[end].is_batch:
+            return (self.left.pop(end),)
         found: list[Factor] = []
         size = 1
         while size != want:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
@@ -41,7 +41,7 @@ def require_keras(model: Any) -> None:
     """
     method = _method_of(model)
     listed = model if isinstance(model, list | tuple) else [model]
-    if any(map(_received.is_torch_module, listed)):
+    if isinstance(model, Mapping) or any(map(_received.is_torch_module, listed)):
         method = "from_torch"
     if method:
         raise TypeError(

@@ -32,6 +32,7 @@ def compare(
     *,
     sizes: Sequence[Sequence[int]] | None = None,
     words: Sequence[int | None] | None = None,
+    advice: str = "Please report this with the model",
 ) -> float:
     """Compares a session with its source on random inputs.
 
@@ -43,6 +44,7 @@ def compare(
       sizes: the shape of each input; None: those of the session, with `ROWS` and `STEPS` where it
         takes any.
       words: for each input how many different indices it may have; None: floats.
+      advice: what to do about a difference, for the message.
 
     Returns:
       The largest difference of an element.
@@ -71,7 +73,7 @@ def compare(
         ) from error
     results = _flat(session(_packed(session, inputs)))
     return max(
-        _checked(result, other, source, spec.name)
+        _checked(result, other, source, spec.name, advice)
         for result, other, spec in zip(results, expected, session.outputs, strict=True)
     )
 
@@ -107,13 +109,13 @@ def _flat(results: Any) -> list[Array]:
     return [*results] if isinstance(results, list | tuple) else [results]
 
 
-def _checked(result: Array, expected: Array, source: str, name: str) -> float:
+def _checked(result: Array, expected: Array, source: str, name: str, advice: str) -> float:
     """The largest difference, which must be small."""
     what = f"the output {name}" if name else "the output"
     if result.size != expected.size:
         raise ValueError(
             f"{what} of {source} has the shape {expected.shape}, and that of the session "
-            f"{result.shape}"
+            f"{result.shape}. {advice}"
         )
     a, b = result.astype(np.float64), expected.astype(np.float64).reshape(result.shape)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -124,6 +126,6 @@ def _checked(result: Array, expected: Array, source: str, name: str) -> float:
     if largest > TOLERANCE * size + ABSOLUTE:
         raise ValueError(
             f"{what} of the session differs from that of {source} by {largest:.2g}, where the "
-            f"largest element is {size:.2g}. Please report this with the model"
+            f"largest element is {size:.2g}. {advice}"
         )
     return largest

@@ -83,6 +83,9 @@ class Tensors(Mapping[str, Any]):
     """The tensors of an open file. A tensor is read when it is asked for.
 
     So tensors of other modules may have dtypes that NumPy does not have.
+
+    Args:
+      file: the open file of the package safetensors.
     """
 
     def __init__(self, file: Any) -> None:
@@ -100,6 +103,17 @@ class Tensors(Mapping[str, Any]):
                 f"{name} has the dtype {dtype}, which NumPy does not have; store it as F16, BF16, "
                 "F32 or F64"
             ) from error
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, which is not read.
+
+        Args:
+          name: its name.
+
+        Returns:
+          The sizes.
+        """
+        return tuple(self._file.get_slice(name).get_shape())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

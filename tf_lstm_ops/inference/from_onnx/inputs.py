@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -186,17 +186,30 @@ def fixed(given: Sequence[Given], constants: Mapping[str, Any] | None) -> dict[s
     return found
 
 
-def axes_of(given: Given, batch_axis: int, batch: Factor, drops: bool) -> Traced:
+class Plan(NamedTuple):
+    """How an input is read.
+
+    Attributes:
+      batch_axis: which axis is the batch, 0 or 1.
+      is_open: whether any size may stand for that of the other one until a layer needs it.
+      drops: whether the session has no axis for the one in front of the batch, of size 1.
+    """
+
+    batch_axis: int
+    is_open: bool
+    drops: bool = False
+
+
+def axes_of(given: Given, plan: Plan, batch: Factor) -> Traced:
     """An input as an array whose batch is one of its axes.
 
     Args:
       given: the input.
-      batch_axis: 0 or 1.
+      plan: how it is read.
       batch: the factor that stands for the batch.
-      drops: whether the value has no axis for the one in front of the batch, of size 1.
 
     Returns:
-      The array. Any size may stand for that of its second axis until a layer needs it.
+      The array.
 
     Raises:
       ValueError: the input has no axes, or more than 6.
@@ -204,10 +217,12 @@ def axes_of(given: Given, batch_axis: int, batch: Factor, drops: bool) -> Traced
     if not 1 <= len(given.sizes) <= 6:
         raise ValueError(f"the input {given.name} has {len(given.sizes)} axes, not 1 to 6")
     axes = [(Factor(size),) for size in given.sizes]
-    axes[batch_axis] = (batch,)
-    if given.may_be_second and not drops:
-        axes[1 - batch_axis] = (Factor(None, given.sizes[1 - batch_axis]),)
-    rest = [p for k, p in enumerate(axes) if k != batch_axis and not (drops and k == 0)]
+    axes[plan.batch_axis] = (batch,)
+    time = 1 - plan.batch_axis
+    if given.may_be_second and plan.is_open and not plan.drops:
+        axes[time] = (Factor(None, given.sizes[time]),)
+    left_out = (plan.batch_axis, 0) if plan.drops else (plan.batch_axis,)
+    rest = [product for k, product in enumerate(axes) if k not in left_out]
     if not rest:
         rest = [(Factor(1),)]
     name = given.name if len(given.name.encode()) <= NAME_BYTES else ""

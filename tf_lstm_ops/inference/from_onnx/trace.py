@@ -12,7 +12,7 @@ import numpy as np
 from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
-from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of, steps
+from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -71,8 +71,8 @@ def follow(
 ) -> Followed:
     """Follows a graph.
 
-    An input's first axis or its second one is the batch: the first choice that suits all nodes
-    holds.
+    An input's first axis or its second one is the batch, and any number of steps may stand for that
+    of the file, or not: the first choice that suits all nodes holds.
 
     Args:
       model: the ``onnx.ModelProto``.
@@ -96,18 +96,19 @@ def follow(
         for name, array in constants.items()
     }
     furthest: tuple[int, Exception] | None = None
-    for choice in _choices(free):
+    for choice, is_open in itertools.product(_choices(free), (True, False)):
+        plan = [Plan(axis, is_open) for axis in choice]
         try:
-            found = _Tracer(opset, known).run(model.graph, free, choice, (), fixed, outputs)
+            found = _Tracer(opset, known).run(model.graph, free, plan, fixed, outputs)
             # A state [1, B, H] has no axis for its directions.
             drops = [
-                each.name
-                for each, axis in zip(free, choice, strict=True)
-                if axis == 1 and steps(found.axes[each.name]) == 1
+                each.batch_axis == 1 and steps(found.axes[given.name]) == 1
+                for each, given in zip(plan, free, strict=True)
             ]
-            if not drops:
+            if not any(drops):
                 return found
-            return _Tracer(opset, known).run(model.graph, free, choice, drops, fixed, outputs)
+            plan = [each._replace(drops=k) for each, k in zip(plan, drops, strict=True)]
+            return _Tracer(opset, known).run(model.graph, free, plan, fixed, outputs)
         except _Stopped as error:
             if furthest is None or error.count > furthest[0]:
                 furthest = error.count, error
@@ -152,20 +153,18 @@ class _Tracer:
         self,
         proto: Any,
         given: Sequence[Given],
-        choice: Sequence[int],
-        drops: Sequence[str],
+        plan: Sequence[Plan],
         constants: Mapping[str, Operand],
         outputs: Sequence[str],
     ) -> Followed:
         """Follows the nodes that the outputs depend on."""
-        sizes = {x.sizes[k] for x, k in zip(given, choice, strict=True) if x.sizes} - {None}
+        pairs = [*zip(given, plan, strict=True)]
+        sizes = {each.sizes[own.batch_axis] for each, own in pairs if each.sizes}
         if len(sizes) > 1:
-            raise _Stopped(f"its inputs have different sizes of the batch: {sorted(sizes)}", -1)
-        batch = Factor(next(iter(sizes), None))
-        arrays = {
-            each.name: axes_of(each, axis, batch, each.name in drops)
-            for each, axis in zip(given, choice, strict=True)
-        }
+            shown = sorted("any" if size is None else str(size) for size in sizes)
+            raise _Stopped(f"its inputs have different sizes of the batch: {shown}", -1)
+        batch = Factor(next(iter(sizes), None), is_batch=True)
+        arrays = {each.name: axes_of(each, own, batch) for each, own in pairs}
         self._values = {**arrays, **constants}
         self._follow(proto.node, outputs)
         results = {name: self._output(name) for name in outputs}

@@ -45,8 +45,8 @@ def read(source: Any, listed: Any) -> tuple[file.Graph, Reference]:
     else:
         state = states.state_of(source)
         x, parts = _first_input(listed), states.parts(state, listed)
-    if not parts:
-        raise ValueError("a chain has one module or more. Received: an empty list")
+    if not any(parts):
+        raise ValueError("a chain has one module or more. Received: none")
     return _graph(x, parts)
 
 
@@ -67,10 +67,11 @@ def _of_modules(elements: Sequence[Any], is_chain: bool) -> _Parts:
         is_pair = isinstance(element, tuple) and len(element) == 2
         module, options = element if is_pair else (element, {})
         if not modules.is_module(module) or not isinstance(options, Mapping):
+            hint = ". Call the class" if isinstance(element, type) else ""
             raise TypeError(
                 "an element of a list must be a module of PyTorch, a pair (module, {options}) or a "
                 f"layer of tf_lstm_ops.inference.layers. Element {number} is "
-                f"{_received.text(element)}"
+                f"{getattr(element, '__name__', _received.text(element))}{hint}"
             )
         parts.append([*modules.entries(str(number) if is_chain else "", module, options)])
     return parts

@@ -41,8 +41,8 @@ def kind_of(label: str, name: str) -> Kind:
         )
     if name not in KINDS:
         raise ValueError(
-            f"{label}: a session does not compute torch.nn.{name}. It computes "
-            f"{', '.join(sorted(KINDS))}"
+            f"{label}: a session does not compute torch.nn.{name}. The reference page 'Models of "
+            "other programs in sessions' lists the classes"
         )
     return KINDS[name]
 

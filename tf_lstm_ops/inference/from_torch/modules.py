@@ -35,8 +35,8 @@ def entries(path: str, module: Any, options: Mapping[str, Any]) -> Iterator[Entr
     _require_known(label, module)
     if type(module).__name__ == "Sequential":
         _require_options(label, options, ())
-        for name, child in module.named_children():
-            yield from entries(f"{path}.{name}" if path else name, child, {})
+        for number, child in enumerate(module):  # a module may be there twice
+            yield from entries(f"{path}.{number}" if path else str(number), child, {})
     else:
         yield _entry(label, module, options)
 
@@ -104,16 +104,15 @@ def _entry(label: str, module: Any, options: Mapping[str, Any]) -> Entry:
     is_recurrent = name in _RECURRENT
     _require_options(label, options, ("return_sequences",) if is_recurrent else ())
     _require_arguments(label, module)
-    tensors = {
-        **dict(module.named_parameters(recurse=False)),
-        **dict(module.named_buffers(recurse=False)),
-    }
+    own = {"recurse": False, "remove_duplicate": False}  # one tensor may have two names
+    tensors = dict([*module.named_parameters(**own), *module.named_buffers(**own)])
     arrays = {each: read_array(f"{label}: {each}", value) for each, value in tensors.items()}
     missing = [each for each in kind.arrays if each not in arrays]
     if missing:
         why = ". It has track_running_stats=False" if "running_mean" in missing else ""
         raise ValueError(f"{label}: it has no {missing[0]}{why}")
-    read = {each: getattr(module, each) for each in kind.options if hasattr(module, each)}
+    names = [each for each in kind.options if each != "return_sequences"]
+    read = {each: getattr(module, each) for each in names if hasattr(module, each)}
     if name == "RNN":
         read["nonlinearity"] = _MODES[module.mode]
     return kinds.entry(label, name, {**read, **options}, arrays, module)

@@ -131,21 +131,21 @@ class Plan:
         self.steps.append(step)
         for layer in step.layers:
             self._follow(layer)
-        if isinstance(step.element, Entry) and step.element.kind == "Embedding":
-            self._rank += 1
         if self._rank != 3:
             self.finish()
             self._orders = ORDERS
 
     def _follow(self, layer: Any) -> None:
         """Sets the number of axes behind a layer."""
+        for part in getattr(layer, "_parts", ()):  # of a Chain
+            self._follow(part)
         records = getattr(layer, "records", None) or [getattr(layer, "record", None)]
-        record = records[-1]
-        if record is None:
-            record = getattr(layer, "_record", None)
+        record = records[-1] or getattr(layer, "_record", None)
         if record is None:
             return
-        if record.kind == file.RESHAPE:
+        if record.kind == file.EMBEDDING:
+            self._rank += 1
+        elif record.kind == file.RESHAPE:
             self._rank, self._steps_are_known = 1 + record.ints[0], True
         elif record.kind == file.REPETITION:
             self._rank, self._steps_are_known = 3, True

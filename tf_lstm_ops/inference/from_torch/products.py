@@ -26,7 +26,8 @@ def _linear(entry: Entry, order: str) -> Sequence[layers.Layer]:
 def _embedding(entry: Entry, order: str) -> Sequence[layers.Layer]:
     if entry.options["max_norm"] is not None:
         entry.refuse(
-            "max_norm changes the table when it is used. Set max_norm=None after the last use"
+            "max_norm changes rows of the table when they are read. Normalise all rows, and set "
+            "max_norm = None"
         )
     return [layers.Embedding(_ranked(entry, "weight", 2), name=entry.label)]
 

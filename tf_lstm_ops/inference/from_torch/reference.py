@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
-from tf_lstm_ops.inference import file, source_check
+from tf_lstm_ops.inference import file, layers, source_check
 from tf_lstm_ops.inference.from_torch.entry import Entry
 from tf_lstm_ops.inference.from_torch.kinds import KINDS
 from tf_lstm_ops.inference.from_torch.plan import Step, axes
-from tf_lstm_ops.inference.layers import Input
 from tf_lstm_ops.weights.arrays import Array
 
-_SHORT, _LONG = 2, 7  # steps of the output of convolutions for random inputs
+_SHORT, _LONG = 2, 7  # steps of the output for random inputs
+_OF_WHOLE = (
+    "The elements of the list, or what stands between them, are not what it computes. It gets "
+    "[B, T, features], and its output must have the axes of that of the session. Before a function "
+    "is passed, call eval() of its modules"
+)
+_OF_MODULES = "Please report this with the modules"
 
 
 class NotCompared(Exception):
@@ -36,39 +42,62 @@ class Reference:
     def compare(self, session: Any, check: Any) -> None:
         """Compares a session with PyTorch.
 
+        If PyTorch cannot compute the same here, a warning says that nothing was compared.
+
         Args:
           session: the session.
           check: True: with the modules; or what computes the whole model.
 
         Raises:
-          ValueError: they differ, or PyTorch cannot compute the model.
+          ValueError: they differ, or PyTorch raised an error.
         """
-        run = self._run if check is True else _whole(check)
-        name = "the modules in PyTorch" if check is True else f"check={_received.text(check)}"
+        is_whole = check is not True
+        name = f"check={_received.text(check)}" if is_whole else "the modules in PyTorch"
         words = source_check.words_of(self._graph)
-        try:
-            for sizes in self._sizes(session):
-                source_check.compare(session, run, name, sizes=[sizes], words=words)
-        except NotCompared as error:
-            warnings.warn(f"the session was not compared with PyTorch: {error}", stacklevel=4)
 
-    def _sizes(self, session: Any) -> Iterator[list[int]]:
+        def run(inputs: list[Array]) -> list[Array]:
+            torch = _torch()
+            (x,) = inputs
+            tensor = torch.from_numpy(x)
+            tensor = tensor.to(torch.int64) if x.dtype.kind == "i" else tensor
+            try:
+                if is_whole:
+                    y = _whole(torch, check, tensor)
+                else:
+                    y = self._of_modules(torch, tensor, type(session))
+                return [y.detach().to("cpu", torch.float64).numpy()]
+            except (NotCompared, MemoryError):
+                raise
+            except Exception as error:  # code of the user
+                raise ValueError(f"{type(error).__name__}: {error}") from error
+
+        try:
+            for shape in self._shapes(session):
+                source_check.compare(
+                    *(session, run, name),
+                    sizes=[shape],
+                    words=words,
+                    advice=_OF_WHOLE if is_whole else _OF_MODULES,
+                )
+        except NotCompared as error:
+            warnings.warn(f"the session was not compared with PyTorch: {error}", stacklevel=3)
+
+    def _shapes(self, session: Any) -> Iterator[list[int]]:
         """The shapes of random inputs: of two lengths, if any length is possible."""
         (given,) = session.inputs
-        _, steps, *rest = given.shape if len(given.shape) > 1 else (None, 1)
+        _, steps, *rest = given.shape
         sizes = [source_check.STEPS if size is None else size for size in rest]
         lengths = [_steps(self._graph, n) for n in (_SHORT, _LONG)] if steps is None else [steps]
         for length in lengths:
-            yield [source_check.ROWS, length, *sizes][: len(given.shape)]
+            yield [source_check.ROWS, length, *sizes]
 
-    def _run(self, inputs: list[Array]) -> list[Array]:
-        torch = _torch()
-        (x,) = inputs
-        y = torch.from_numpy(x).to(torch.int64 if x.dtype.kind == "i" else torch.float64)
+    def _of_modules(self, torch: Any, x: Any, sessions: Any) -> Any:
+        """The output of the chain, module by module."""
+        y = x.to(torch.float64) if x.is_floating_point() else x
         with torch.no_grad():
             for step in self._steps:
-                y = _step(torch, step, y)
-        return [y.numpy()]
+                y = _step(torch, step, y, sessions)
+        return y
 
 
 def _torch() -> Any:
@@ -79,37 +108,38 @@ def _torch() -> Any:
     return torch
 
 
-def _step(torch: Any, step: Step, x: Any) -> Any:
-    """The output of an element, with the axes of the session."""
+def _step(torch: Any, step: Step, x: Any, sessions: Any) -> Any:
+    """The output of an element, with the axes of the session. `sessions` is their class."""
     if not isinstance(step.element, Entry):
-        return torch.from_numpy(_of_layer(step.element, x.numpy())).to(torch.float64)
+        return torch.from_numpy(_of_layer(step.element, x.numpy(), sessions)).to(torch.float64)
     swapped = axes(step.order) if x.ndim == 3 else None
     if swapped:
         x = x.transpose(*swapped)
     y = _module(torch, step.element)(x)
     if isinstance(y, tuple):
-        y = _final(step.element, y) if not step.element.options["return_sequences"] else y[0]
+        y = y[0] if step.element.options["return_sequences"] else _final(step.element, y[1])
     return y.transpose(*swapped) if swapped and y.ndim == 3 else y
 
 
-def _of_layer(layer: Any, x: Array) -> Array:
+def _of_layer(layer: Any, x: Array, sessions: Any) -> Array:
     """The output of a layer of a session."""
-    from tf_lstm_ops.inference.session import Session
-
+    if isinstance(layer, layers.Masking) or getattr(layer, "_mask_zero", False):
+        raise NotCompared(f"the layer {layer.name} makes a mask, which modules do not have")
     dtype = "int32" if x.dtype.kind == "i" else "float32"
-    result: Array = Session.from_layers([Input(x.shape[1:], dtype), layer])(x.astype(dtype))
+    session = sessions.from_layers([layers.Input(x.shape[1:], dtype), layer])
+    result: Array = session(x.astype(dtype))
     return result
 
 
-def _final(entry: Entry, y: Any) -> Any:
+def _final(entry: Entry, states: Any) -> Any:
     """The final h of the last layer, of all directions."""
-    states = y[1][0] if isinstance(y[1], tuple) else y[1]
+    h = states[0] if isinstance(states, tuple) else states
     count = 2 if "weight_ih_l0_reverse" in entry.arrays else 1
-    return states[-count:].transpose(0, 1).flatten(1)
+    return h[-count:].transpose(0, 1).flatten(1)
 
 
 def _module(torch: Any, entry: Entry) -> Any:
-    """A copy of a module that computes in float64 on the CPU."""
+    """A copy of a module that computes in float64 on the CPU. The module itself stays as it is."""
     made = _made(torch, entry) if entry.module is None else copy.deepcopy(entry.module)
     return made.to("cpu", torch.float64).eval()
 
@@ -120,12 +150,10 @@ def _made(torch: Any, entry: Entry) -> Any:
         raise NotCompared(f"{entry.label} has peepholes, which PyTorch does not have")
     options = {name: v for name, v in entry.options.items() if name != "return_sequences"}
     known = KINDS[entry.kind].sizes(entry)
-    state = {
-        name: torch.from_numpy(array.astype("float64")) for name, array in entry.arrays.items()
-    }
+    arrays = {name: torch.from_numpy(a.astype("float64")) for name, a in entry.arrays.items()}
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         made = getattr(torch.nn, entry.kind)(**{**options, **known}).to(torch.float64)
-        made.load_state_dict(state, strict=False)
+    made.load_state_dict(arrays, strict=False)
     return made
 
 
@@ -140,37 +168,48 @@ def _steps(graph: file.Graph, count: int) -> int:
             size, stride, *_ = ints
             count = (count - 1) * stride + size
         elif node.layer.kind == file.PADDING:
-            count = max(count - sum(ints[:2]), count, *(abs(each) + 1 for each in ints[:2]))
+            count = max(count - min(sum(ints[:2]), 0), *(abs(each) + 1 for each in ints[:2]))
     return count
 
 
-def _whole(function: Callable[[Any], Any]) -> source_check.Run:
-    """What computes the model by a function of a tensor."""
+def _whole(torch: Any, function: Any, x: Any) -> Any:
+    """The output of what computes the whole model."""
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        if not _received.is_torch_module(function):
+            y = function(x)
+        else:
+            with _in_inference(torch, function):
+                y = function(_placed(function, x))
+    return y[0] if isinstance(y, list | tuple) else y
 
-    def run(inputs: list[Array]) -> list[Array]:
-        torch = _torch()
-        is_module = _received.is_torch_module(function)
-        modules = [*function.modules()] if is_module else []  # type: ignore[attr-defined]
-        modes = [module.training for module in modules]
-        x = torch.from_numpy(inputs[0])
-        x = x.to(torch.int64) if inputs[0].dtype.kind == "i" else x
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                for module in modules:
-                    module.training = False
-                y = function(_placed(function, x) if is_module else x)
-        finally:
-            for module, mode in zip(modules, modes, strict=True):
-                module.training = mode
-        y = y[0] if isinstance(y, list | tuple) else y
-        return [y.detach().to("cpu", torch.float64).numpy()]
 
-    return run
+@contextlib.contextmanager
+def _in_inference(torch: Any, module: Any) -> Iterator[None]:
+    """Restores modes and buffers at the end."""
+    parts = [*module.modules()]
+    modes = [part.training for part in parts]
+    buffers = [
+        (part, name, buffer, buffer.clone())
+        for part in parts
+        for name, buffer in part.named_buffers(recurse=False)
+    ]
+    try:
+        for part in parts:
+            part.training = False
+        yield
+    finally:
+        for part, mode in zip(parts, modes, strict=True):
+            part.training = mode
+        for part, name, buffer, before in buffers:
+            if not torch.equal(buffer, before):
+                buffer.copy_(before)
+            if getattr(part, name) is not buffer:
+                setattr(part, name, buffer)
 
 
 def _placed(module: Any, x: Any) -> Any:
-    """A tensor on the device and of the type of a module."""
+    """A tensor on the device and, if it has floats, of the type of a module."""
     for tensor in module.parameters():
         if tensor.is_floating_point():
-            return x.to(tensor.device, tensor.dtype if x.is_floating_point() else None)
+            return x.to(tensor.device, tensor.dtype if x.is_floating_point() else x.dtype)
     return x

@@ -67,7 +67,8 @@ def _flatten(entry: Entry, order: str) -> Sequence[layers.Layer]:
 
 
 def _zero_pad(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    entry.require("value", 0)
+    if "value" in entry.options:
+        entry.require("value", 0)
     return [layers.ZeroPadding1D(entry.pair("padding"), entry.label)]
 
 
@@ -86,13 +87,12 @@ def _upsample(entry: Entry, order: str) -> Sequence[layers.Layer]:
 
 
 def _of_channels(build: Any, **options: Any) -> Kind:
-    return Kind(build, options=options, unused=("name",), orders=channels_first, ranks=(3,))
+    return Kind(build, options=options, unused=("name", "value"), orders=channels_first, ranks=(3,))
 
 
 _NOTHING = Kind(
     lambda entry, order: [layers.Identity(entry.label)], unused=("p", "inplace", "args", "kwargs")
 )
-_PADDED = {"padding": None, "value": 0}
 _POOL: dict[str, Any] = {"kernel_size": None, "stride": None, "padding": 0, "ceil_mode": False}
 
 KINDS = {
@@ -110,8 +110,8 @@ KINDS = {
         orders=lambda entry, rank: (BTC, BCT),
         ranks=(2, 3),
     ),
-    "ConstantPad1d": _of_channels(_zero_pad, **_PADDED),
-    "ZeroPad1d": _of_channels(_zero_pad, **_PADDED),
+    "ConstantPad1d": _of_channels(_zero_pad, padding=None, value=0),
+    "ZeroPad1d": _of_channels(_zero_pad, padding=None),
     "ReflectionPad1d": _of_channels(_reflection_pad, padding=None),
     "Upsample": _of_channels(
         _upsample,

@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_lstm_ops import _files, _optional, _received
 from tf_lstm_ops.inference.from_torch import kinds
-from tf_lstm_ops.inference.from_torch.entry import Entry, Kind, read_array
+from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.weights import safetensors
@@ -31,7 +31,12 @@ def state_of(source: Any) -> State:
     Raises:
       ImportError, OSError, TypeError, ValueError: see `Session.from_torch`.
     """
-    state = _file(source) if _received.is_path(source) else source
+    if _received.is_path(source):
+        state = _file(source)
+        if not isinstance(state, Mapping):
+            raise ValueError(f"{source} has {_received.text(state)} in it, not a state dict")
+    else:
+        state = source
     if not isinstance(state, Mapping):
         raise TypeError(
             "source must be a module of PyTorch, a list of modules, a state dict or the path of a "
@@ -113,13 +118,15 @@ def _entry(state: State, element: Any) -> Entry:
     prefix, name, options = _read(element)
     label = f"{prefix} ({name})" if prefix else name
     kind = kinds.kind_of(label, name)
-    own = _own(state, prefix) if prefix or kind.arrays or kind.optional else {}
+    own = _own(state, prefix) if prefix or kind.arrays else {}
     own = {key: full for key, full in own.items() if key != "num_batches_tracked"}
-    if (kind.arrays or prefix) and not own and (kind.arrays or not _is_weightless(kind)):
+    may_be_empty = not kind.arrays and (not kind.optional or "normalized_shape" in options)
+    if not own and not may_be_empty:
         raise ValueError(f"{label}: the state dict has no names that begin so. {_call(state)}")
     missing = [key for key in kind.arrays if key not in own]
     allowed = {*kind.arrays, *kind.optional}
-    unread = [key for key in own if key not in allowed] if "weight" in allowed else []
+    is_recurrent = "weight_ih_l0" in allowed  # its number of layers is in the names
+    unread = [key for key in own if key not in allowed and not is_recurrent]
     if missing or unread:
         what = f"has no {missing[0]} for it" if missing else f"has {unread[0]}, which is none of it"
         raise ValueError(
@@ -127,10 +134,6 @@ def _entry(state: State, element: Any) -> Entry:
         )
     arrays = {key: read_array(full, state[full]) for key, full in own.items()}
     return kinds.entry(label, name, options, arrays, None)
-
-
-def _is_weightless(kind: Kind) -> bool:
-    return not kind.arrays and not kind.optional
 
 
 def _read(element: Any) -> tuple[str, str, Mapping[str, Any]]:
@@ -158,11 +161,17 @@ def _prefixes(state: State) -> dict[str, dict[str, str]]:
     return {p: _own(state, p) for p in dict.fromkeys(name.rpartition(".")[0] for name in state)}
 
 
+def _shape(state: State, name: str) -> tuple[int, ...]:
+    if isinstance(state, safetensors.Tensors):
+        return state.shape(name)
+    return tuple(getattr(state[name], "shape", ()))
+
+
 def _guess(state: State, own: Mapping[str, str]) -> str:
     """The class that has weights of these names and shapes."""
 
     def shape(name: str) -> Sequence[int]:
-        return tuple(getattr(state[own[name]], "shape", ())) if name in own else ()
+        return _shape(state, own[name]) if name in own else ()
 
     if "weight_ih_l0" in own:
         rows, units = (

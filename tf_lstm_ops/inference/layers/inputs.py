@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers.activations import Activation
 from tf_lstm_ops.inference.layers.base import Identity, Input
 from tf_lstm_ops.inference.layers.products import Embedding
 from tf_lstm_ops.inference.layers.shapes import Masking
+
+_KEEP_SIZE = (file.PADDING, file.POOLING, file.UPSAMPLING)  # the number of features
 
 
 def input_of(chain: Sequence[Any]) -> Value:
@@ -30,7 +33,8 @@ def input_of(chain: Sequence[Any]) -> Value:
         record = getattr(layer, "record", None) or next(iter(getattr(layer, "records", ())), None)
         if record is not None and record.input_size:
             return Input((None, record.input_size))
-        if not isinstance(layer, Activation | Identity | Masking):  # others change the size
+        keeps_size = record is not None and record.kind in _KEEP_SIZE
+        if not keeps_size and not isinstance(layer, Activation | Identity | Masking):
             break
     raise ValueError(
         f"the size of the input is not known from {chain[0].name}. Begin the layers with "
