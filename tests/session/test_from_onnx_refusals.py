@@ -27,7 +27,7 @@ def with_operand(op: str, inputs: str, given: Any = None, **arrays: Any) -> Any:
 
 
 def loop(op: str) -> Any:
-    body = helper.make_graph([helper.make_node("Identity", ["i"], ["o"])], "body", [], [])
+    body = helper.make_graph([helper.make_node("Identity", ["x"], ["o"])], "body", [], [])
     return model([node(op, "x", body=body)], SEQUENCE)
 
 
@@ -93,7 +93,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "the batch joined": (
         batch_first(node("Concat", "c c", axis=0), axes=FIRST),
-        ["Concat_y", "along the batch"],
+        ["Concat_y", "joins arrays along the batch"],
     ),
     "the batch backwards": (
         batch_first(node("Slice", "c s e a d"), axes=FIRST, s=[-1], e=[-(2**62)], a=[0], d=[-1]),
@@ -141,6 +141,20 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"], activation_alpha=[0.2]),
         ["LSTM_y", "hardsigmoid"],
     ),
+    "a hard sigmoid of ONNX's numbers": (
+        recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"]),
+        ["LSTM_y", "hardsigmoid"],
+    ),
+    "a hard sigmoid of other numbers backwards": (
+        recurrent(
+            "GRU",
+            2,
+            direction="bidirectional",
+            activations=["HardSigmoid", "Tanh"] * 2,
+            activation_alpha=[1 / 6, 0.3],
+        ),
+        ["GRU_y", "hardsigmoid"],
+    ),
     "a constant initial state": (
         with_operand("GRU", "x w r b - s", s=random(1, 1, H)),
         ["GRU_y", "initial states is a constant"],
@@ -150,7 +164,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         ["LSTM_y", "initial state"],
     ),
     "weights that are inputs": (
-        with_operand("LSTM", "x v r b", {"v": (1, 4 * H, "B")}),
+        with_operand("LSTM", "x v r b", {"v": ("B", 4 * H, FEATURES)}),
         ["LSTM_y", "W (v) is computed"],
     ),
     "other features than weights": (
@@ -251,17 +265,40 @@ def test_a_condition_that_is_an_input() -> None:
     assert Session.from_onnx(proto, check=False, constants={"c": [True]}) is not None
 
 
-def test_a_function() -> None:
-    """Functions of a model are not inlined by the reader."""
-    function = helper.make_function(
-        "local",
-        "Twice",
-        ["a"],
-        ["b"],
-        [helper.make_node("Add", ["a", "a"], ["b"])],
-        [helper.make_opsetid("", 17)],
-    )
-    proto = model([helper.make_node("Twice", ["x"], ["y"], domain="local")], SEQUENCE)
-    proto.functions.append(function)
+def function(name: str, *nodes: Any) -> Any:
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    return helper.make_function("local", name, ["a"], ["b"], nodes, domains)
+
+
+def with_functions(*functions: Any) -> Any:
+    proto = model([helper.make_node("First", ["x"], ["y"], domain="local")], SEQUENCE)
+    proto.functions.extend(functions)
     proto.opset_import.append(helper.make_opsetid("local", 1))
-    assert "inline" in refusal(proto)
+    return proto
+
+
+def call(name: str, source: str = "a", target: str = "b") -> Any:
+    return helper.make_node(name, [source], [target], domain="local")
+
+
+def test_functions_of_the_model() -> None:
+    """They are inlined."""
+    twice = function("Twice", helper.make_node("Add", ["a", "a"], ["b"]))
+    proto = with_functions(
+        function("First", call("Twice", "a", "h"), helper.make_node("Tanh", ["h"], ["b"])), twice
+    )
+    session = Session.from_onnx(proto)
+    x = random(2, 3, 4).astype(np.float32)
+    np.testing.assert_allclose(session(x), np.tanh(2 * x), 0, 1e-6)  # float32
+
+
+def test_functions_that_cannot_be_inlined() -> None:
+    assert "calls itself" in refusal(with_functions(function("First", call("First"))))
+    names = ["First", *(f"F{k}" for k in range(40))]
+    doubled = [
+        function(name, call(other, "a", "h"), call(other, "h", "b"))
+        for name, other in zip(names, names[1:], strict=False)
+    ]
+    last = function(names[-1], helper.make_node("Relu", ["a"], ["b"]))
+    assert "more than 65536 nodes" in refusal(with_functions(*doubled, last))
+    assert "no operator F2 of the domain local" in refusal(with_functions(*doubled[:3]))

@@ -11,6 +11,7 @@ from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_onnx.trace import Followed, follow
 from tf_lstm_ops.inference.source_check import words_of
+from tf_lstm_ops.onnx_graph.functions import inlined
 from tf_lstm_ops.onnx_graph.load import load, opset
 
 __all__ = ["read"]
@@ -38,6 +39,8 @@ def read(
       OSError, TypeError, ValueError: as of `Session.from_onnx`.
     """
     model = load(source)
+    if model.functions:
+        model = load(inlined(model))
     given = inputs.with_shapes(inputs.inputs_of(model), shapes)
     names = inputs.chosen(model, outputs)
     fixed = inputs.fixed(given, constants)

@@ -16,8 +16,10 @@ from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
 _X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
 _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
+_HARD = "hardsigmoid"
 _HARD_SIGMOID = 1 / 6, 0.5  # alpha and beta of the function of a session
 _PLAIN = ("tanh", "sigmoid", "relu", "softsign")
+_OF_RNN = ("tanh", "relu")
 
 
 def _recurrent(call: Call) -> list[Operand]:
@@ -77,6 +79,9 @@ def _require_plain(call: Call, read: RecurrentNode) -> None:
         refuse(f"it clips its gates to {read.clip}")
     if read.input_forget:
         refuse("it couples the input and the forget gate")
+    functions = _functions(read)
+    if len(functions) == 3 and functions[1] != functions[2]:
+        refuse("its activations g and h differ")
 
 
 def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list[Any]:
@@ -116,18 +121,23 @@ def _of_directions(state: Traced, directions: int) -> list[Any]:
     return [with_groups(part, (part.axes[1], part.axes[2])).value for part in parts]
 
 
+def _is_hard_sigmoid(read: RecurrentNode) -> bool:
+    """Whether the numbers of its hardsigmoid are those of a session. Others are ONNX's defaults."""
+    count = sum(names.count(_HARD) for names in read.activations)
+    alpha, beta = read.activation_alpha, read.activation_beta or (0.5,) * count
+    has_all = len(alpha) == len(beta) == count
+    return has_all and np.allclose([*zip(alpha, beta, strict=True)], _HARD_SIGMOID)
+
+
 def _functions(read: RecurrentNode) -> tuple[str, ...]:
     """The names of the activations, which all directions must share."""
     if len(set(read.activations)) > 1:
         refuse("its directions have different activations")
+    plain = _OF_RNN if read.op_type == "RNN" else (*_PLAIN, _HARD)
     for name in read.activations[0]:
-        is_hard = name == "hardsigmoid" and np.allclose(
-            [read.activation_alpha[:1], read.activation_beta[:1]],
-            [[value] for value in _HARD_SIGMOID],
-        )
-        if name not in _PLAIN and not is_hard:
+        if name not in plain or (name == _HARD and not _is_hard_sigmoid(read)):
             refuse(f"a session does not have its activation {name}")
-    return tuple(name.replace("hardsigmoid", "hard_sigmoid") for name in read.activations[0])
+    return tuple(name.replace(_HARD, "hard_sigmoid") for name in read.activations[0])
 
 
 def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurrent, bool]:
@@ -144,8 +154,6 @@ def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurren
     }
     kind = call.node.op_type
     if kind == "LSTM":
-        if functions[1] != functions[2]:
-            refuse("its activations g and h differ")
         layer: Recurrent = layers.LSTM(
             LSTMWeights.from_onnx(read.W, read.R, read.B, read.P),
             activation=functions[1],

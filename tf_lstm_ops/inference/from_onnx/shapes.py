@@ -334,6 +334,8 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
     Raises:
       AxesError: a session cannot join them so.
     """
+    if any({*real(array.groups[0])} & {*array.axes[axis]} for array in arrays):
+        raise AxesError("it joins arrays along the batch")
     arrays = unified(arrays, apart=axis)
     rest = [[real(p) for k, p in enumerate(array.axes) if k != axis] for array in arrays]
     if any(each != rest[0] for each in rest):
@@ -341,17 +343,16 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
     model = next((array for array in arrays if real(array.axes[axis])), arrays[0])
     part = model.axes[axis]
     place, _ = _group_with(model, part) if real(part) else (len(model.groups) - 1, 1)
-    if place == 0:
-        raise AxesError("it joins arrays along the batch")
     if place == -1:
         model, place = _separated(model, axis), 1
     before, behind = model.groups[:place], model.groups[place + 1 :]
     # A new axis becomes the major part of the features.
     minor = real(model.groups[place])[len(real(part)) :]
     values = [
-        arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)).with_mask(None)
-        for array in arrays
+        arranged(array, (*before, (*real(array.axes[axis]), *minor), *behind)) for array in arrays
     ]
+    if place == 1 and behind:  # a session has no mask of joined steps
+        values = [value.with_mask(None) for value in values]
     whole = (derived([array.axes[axis] for array in arrays], lambda *sizes: sum(sizes)),)
     value = layers.Concatenate(place)(*values) if behind else joined(values)
     groups = (*before, (*whole, *minor), *behind)

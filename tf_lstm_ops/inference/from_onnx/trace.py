@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import graph
-from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
+from tf_lstm_ops.inference.axes import AxesError, Factor, NotBatch, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
 from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -95,7 +95,7 @@ def follow(
         name: array if array.ndim or not ranks[name] else Filled(float(array))
         for name, array in constants.items()
     }
-    furthest: tuple[int, Exception] | None = None
+    furthest: _Stopped | None = None
     for choice, is_open in itertools.product(_choices(free), (True, False)):
         plan = [Plan(axis, is_open) for axis in choice]
         try:
@@ -110,10 +110,10 @@ def follow(
             plan = [each._replace(drops=k) for each, k in zip(plan, drops, strict=True)]
             return _Tracer(opset, known).run(model.graph, free, plan, fixed, outputs)
         except _Stopped as error:
-            if furthest is None or error.count > furthest[0]:
-                furthest = error.count, error
+            if furthest is None or error.rank > furthest.rank:
+                furthest = error
     assert furthest is not None
-    raise ValueError(str(furthest[1])) from furthest[1].__cause__
+    raise ValueError(str(furthest)) from furthest.__cause__
 
 
 def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
@@ -134,6 +134,11 @@ class _Stopped(ValueError):
     def __init__(self, text: str, count: int) -> None:
         super().__init__(text)
         self.count = count
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """How much it says: another batch is a reason only if there is no other."""
+        return self.count, not isinstance(self.__cause__, NotBatch)
 
 
 class _Tracer:
