@@ -47,7 +47,7 @@ def dtype_of(data_type: int) -> np.dtype[Any]:
       ValueError: it is no number type that is read here.
     """
     if data_type not in _TYPES:
-        raise ValueError(f"elements of the type {_name(data_type)}, which are not read")
+        raise ValueError(f"elements of the type {name_of(data_type)}, which are not read")
     name = _TYPES[data_type][0]
     if name == "bfloat16":
         import ml_dtypes
@@ -128,7 +128,15 @@ def _of_field(tensor: onnx.TensorProto, dtype: np.dtype[Any]) -> Array:
     return np.array(values, dtype if dtype.kind == "f" else wide).astype(dtype)
 
 
-def _name(data_type: int) -> str:
+def name_of(data_type: int) -> str:
+    """The name of an element type.
+
+    Args:
+      data_type: a number of TensorProto.DataType.
+
+    Returns:
+      A name such as "FLOAT", or words with the number.
+    """
     onnx = _optional.require("onnx", "an ONNX file", "onnx")
     known = onnx.TensorProto.DataType.items()
     return next((name for name, number in known if number == data_type), f"number {data_type}")

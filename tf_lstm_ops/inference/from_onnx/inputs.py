@@ -12,6 +12,8 @@ from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.axes import Factor, Traced
 from tf_lstm_ops.inference.file import NAME_BYTES
 from tf_lstm_ops.inference.from_onnx.values import Array
+from tf_lstm_ops.onnx_graph import tensors
+from tf_lstm_ops.onnx_graph.attributes import short
 
 # The numbers of ONNX's types, and NumPy's types of arrays for them.
 _FLOATS = {1: "float32", 10: "float16", 11: "float64"}
@@ -56,17 +58,18 @@ def inputs_of(model: Any) -> list[Given]:
     Raises:
       ValueError: one has no type, or one that no session has.
     """
-    tensors = {tensor.name for tensor in model.graph.initializer}
-    return [_given(value) for value in model.graph.input if value.name not in tensors]
+    known = {tensor.name for tensor in model.graph.initializer}
+    return [_given(value) for value in model.graph.input if value.name not in known]
 
 
 def _given(value: Any) -> Given:
     kinds = _FLOATS | _INTEGERS | _OTHERS
     tensor = value.type.tensor_type
     if tensor.elem_type not in kinds or not tensor.HasField("shape"):
+        kind = tensors.name_of(tensor.elem_type)
         raise ValueError(
-            f"the input {value.name} must be an array of floats or integers with a shape. The file "
-            f"says the type {tensor.elem_type}"
+            f"the input {short(value.name)} must be an array of floats or integers with a shape. "
+            f"The file says the type {kind}{'' if tensor.HasField('shape') else ' without a shape'}"
         )
     sizes = [
         each.dim_value if each.HasField("dim_value") and each.dim_value > 0 else None
@@ -94,18 +97,28 @@ def with_shapes(
     _require_known("shapes", shapes, given)
     found = []
     for each in given:
-        sizes = tuple((shapes or {}).get(each.name, each.sizes))
-        fits = len(sizes) == len(each.sizes) and all(
-            own is None or own == size for own, size in zip(each.sizes, sizes, strict=True)
-        )
-        positive = all(size is None or (isinstance(size, int) and size > 0) for size in sizes)
-        if not fits or not positive:
-            raise ValueError(
-                f"shapes[{each.name!r}] must be {_text(each.sizes)}, with a size or None for any. "
-                f"Received: {_text(sizes)}"
-            )
+        sizes = each.sizes
+        if each.name in (shapes or {}):
+            sizes = _merged(each, shapes[each.name])  # type: ignore[index]
         found.append(dataclasses.replace(each, sizes=sizes))
     return found
+
+
+def _merged(given: Given, sizes: Any) -> tuple[int | None, ...]:
+    """The sizes of an input where the file has them, else those of the caller."""
+    found = [*sizes] if isinstance(sizes, Sequence | np.ndarray) else []
+    integers = all(
+        size is None or (isinstance(size, int | np.integer) and not isinstance(size, bool))
+        for size in found
+    )
+    fits = len(found) == len(given.sizes) and integers
+    pairs = [*zip(given.sizes, found, strict=False)]
+    if not fits or not all(b is None or (b > 0 and a in (None, b)) for a, b in pairs):
+        raise ValueError(
+            f"shapes[{given.name!r}] must be {_text(given.sizes)}, with a size or None for any. "
+            f"Received: {_text(found) if found else sizes!r}"
+        )
+    return tuple(a if b is None else int(b) for a, b in pairs)
 
 
 def _require_known(argument: str, given: Any, inputs: Sequence[Given]) -> None:
@@ -141,7 +154,8 @@ def chosen(model: Any, outputs: Sequence[str] | None) -> list[str]:
     own = [value.name for value in model.graph.output]
     if outputs is None:
         return own
-    if isinstance(outputs, str) or not all(isinstance(name, str) for name in outputs):
+    is_list = isinstance(outputs, Sequence) and not isinstance(outputs, str)
+    if not is_list or not all(isinstance(name, str) for name in outputs):
         raise TypeError(f"outputs must be a list of names. Received: outputs={outputs!r}")
     made = {name for node in model.graph.node for name in node.output}
     for name in outputs:
@@ -172,7 +186,7 @@ def fixed(given: Sequence[Given], constants: Mapping[str, Any] | None) -> dict[s
     by_name = {each.name: each for each in given}
     found = {}
     for name, value in (constants or {}).items():
-        array = np.asarray(value, by_name[name].dtype)
+        array = _numbers(name, value, by_name[name].dtype)
         sizes = by_name[name].sizes
         fits = array.ndim == len(sizes) and all(
             want in (None, size) for want, size in zip(sizes, array.shape, strict=True)
@@ -183,6 +197,20 @@ def fixed(given: Sequence[Given], constants: Mapping[str, Any] | None) -> dict[s
                 f"constants[{name!r}] must have the shape {_text(sizes)}. Received: {array.shape}"
             )
         found[name] = array
+    return found
+
+
+def _numbers(name: str, value: Any, dtype: str) -> Array:
+    """An array of a dtype, which must have the numbers of a value."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        array = np.array(None)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"constants[{name!r}] must be a number or an array. Received: {value!r}")
+    found = array.astype(dtype)
+    if not dtype.startswith("float") and not np.array_equal(found, array):
+        raise ValueError(f"constants[{name!r}] must be of the type {dtype}. Received: {value!r}")
     return found
 
 
