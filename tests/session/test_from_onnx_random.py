@@ -12,7 +12,7 @@ from session.onnx_sources import Array, assert_close, call, draw, results, runti
 from session.random_onnx import RandomOnnx
 from tf_lstm_ops.inference import Session, from_onnx
 
-GROUP, COUNT, SLOW_GROUP, SLOW_COUNT = 200, 800, 2000, 60_000
+GROUP, COUNT, SLOW_GROUP, SLOW_COUNT = 100, 600, 2000, 60_000
 TOLERANCE = 1e-4  # errors of float32 in up to ten layers, relative to the largest element
 
 

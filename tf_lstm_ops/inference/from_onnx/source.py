@@ -13,6 +13,7 @@ from tf_lstm_ops import _optional
 from tf_lstm_ops.inference import source_check
 from tf_lstm_ops.inference.axes import Traced, real
 from tf_lstm_ops.inference.from_onnx.inputs import Given
+from tf_lstm_ops.inference.from_onnx.trace import nodes_before
 from tf_lstm_ops.inference.from_onnx.values import Array
 from tf_lstm_ops.inference.source_check import ROWS, STEPS
 from tf_lstm_ops.onnx_graph.run import NotRun, runner
@@ -52,23 +53,15 @@ class Source:
         Raises:
           NotRun: nothing here can run the model.
         """
-        onnx = _optional.require("onnx", "an ONNX file", "onnx")
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
-        own = {value.name: value for value in model.graph.output}
-        wanted = [own.get(name) or onnx.ValueInfoProto(name=name) for name in self.outputs]
-        del model.graph.output[:]
-        model.graph.output.extend(wanted)
+        model = self._needed_model()
         free = {
             each.name: self._of_file(each, array)
             for each, array in zip(self.given, arrays, strict=True)
         }
         feeds = free | self._constants(arrays[0].shape[0])
-        order = [value.name for value in model.graph.input]
-        tensors = {tensor.name for tensor in model.graph.initializer}
         try:
             run = runner(model.SerializeToString(), model)
-            results = run([feeds[name] for name in order if name not in tensors])
+            results = run([feeds[value.name] for value in model.graph.input])
         except NotRun:
             raise
         except Exception as error:  # ONNX Runtime has exceptions of its own
@@ -77,6 +70,26 @@ class Source:
             self._of_session(name, np.asarray(result))
             for name, result in zip(self.outputs, results, strict=True)
         ]
+
+    def _needed_model(self) -> Any:
+        """The part of the model that its outputs depend on, with the inputs of a session."""
+        onnx = _optional.require("onnx", "an ONNX file", "onnx")
+        nodes, read = nodes_before(self.model.graph.node, self.outputs)
+        inputs = {each.name for each in self.every} & read
+        own = {value.name: value for value in self.model.graph.output}
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        graph = model.graph
+        parts = {
+            "node": nodes,
+            "input": [each for each in self.model.graph.input if each.name in inputs],
+            "initializer": [each for each in self.model.graph.initializer if each.name in read],
+            "output": [own.get(name) or onnx.ValueInfoProto(name=name) for name in self.outputs],
+        }
+        for name, elements in parts.items():
+            graph.ClearField(name)
+            getattr(graph, name).extend(elements)
+        return model
 
     def _constants(self, batch: int) -> dict[str, Array]:
         """The inputs that do not change; a number stands for an array of it."""
@@ -98,8 +111,13 @@ class Source:
         for each in self.given:
             traced = self.axes[each.name]
             groups = [group for group in traced.groups if group in traced.axes]
-            unknown = iter((ROWS, STEPS, STEPS))
-            found.append([g[0].size or g[0].given or next(unknown) for g in groups])
+            found.append(
+                [
+                    factor.size or factor.given or (ROWS if group is traced.groups[0] else STEPS)
+                    for group in groups
+                    for factor in group
+                ]
+            )
         return found
 
     def _of_file(self, given: Given, array: Array) -> Array:

@@ -88,7 +88,7 @@ def follow(
       ValueError: a session does not compute a node. The message names it.
     """
     known = Constants(model.graph, opset=opset)
-    _, read = _needed(model.graph.node, outputs)
+    _, read = nodes_before(model.graph.node, outputs)
     free = [each for each in given if each.name in read and each.name not in constants]
     ranks = {each.name: len(each.sizes) for each in given}
     fixed: dict[str, Operand] = {
@@ -176,7 +176,7 @@ class _Tracer:
         )
 
     def _follow(self, nodes: Sequence[Any], outputs: Sequence[str]) -> None:
-        needed, read = _needed(nodes, outputs)
+        needed, read = nodes_before(nodes, outputs)
         loops = [node for node in needed if node.op_type in _LOOPS]
         for node in loops[:1] or needed:
             try:
@@ -276,8 +276,16 @@ class _Tracer:
             raise _Stopped(f"the output {name} cannot be had: {error}", self._count) from error
 
 
-def _needed(nodes: Sequence[Any], outputs: Sequence[str]) -> tuple[list[Any], set[str]]:
-    """The nodes that outputs depend on, in order, and the names that these read."""
+def nodes_before(nodes: Sequence[Any], outputs: Sequence[str]) -> tuple[list[Any], set[str]]:
+    """The nodes that outputs depend on.
+
+    Args:
+      nodes: of a graph, in its order.
+      outputs: names of values.
+
+    Returns:
+      The nodes in order, and the names that these read, with those of the outputs.
+    """
     read, needed = {*outputs}, []
     for node in reversed(nodes):
         if read.intersection(name for name in node.output if name):

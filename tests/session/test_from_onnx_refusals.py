@@ -1,0 +1,267 @@
+"""What `Session.from_onnx` refuses: a ValueError that names the node and the reason."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="reads and makes the models")
+pytest.importorskip("onnxruntime", reason="runs other models of the same helpers")
+from onnx import TensorProto, helper
+
+from session.onnx_sources import Axes, model, node, refusal
+from session.test_from_onnx_operators import one, random
+from session.test_from_onnx_recurrent import FEATURES, H, layer, weights
+from tf_lstm_ops.inference import Session
+
+SEQUENCE: Axes = ("B", "T", 4)
+
+
+def recurrent(op: str, directions: int = 1, **attributes: Any) -> Any:
+    return model([layer(op, **attributes)], ("T", "B", FEATURES), weights(op, directions))
+
+
+def with_operand(op: str, inputs: str, given: Any = None, **arrays: Any) -> Any:
+    inputs_of = {"x": ("T", "B", FEATURES)} | (given or {})
+    return model([layer(op, inputs)], inputs_of, weights(op) | arrays)
+
+
+def loop(op: str) -> Any:
+    body = helper.make_graph([helper.make_node("Identity", ["i"], ["o"])], "body", [], [])
+    return model([node(op, "x", body=body)], SEQUENCE)
+
+
+def batch_first(*nodes: Any, axes: Axes = SEQUENCE, **arrays: Any) -> Any:
+    """A model whose first axis is the batch, since a Conv needs it."""
+    begin = node("Conv", "x w", "c")
+    return model([begin, *nodes], axes, {"w": random(4, axes[1], 1), **arrays})
+
+
+FIRST: Axes = ("B", 4, 5)
+CASES: dict[str, tuple[Any, list[str]]] = {
+    # What no layer of a session computes.
+    "a product of two arrays": (
+        model([node("MatMul", "x u")], {"x": ("B", 4, 4), "u": ("B", 4, 4)}),
+        ["MatMul_y (MatMul)", "computed from the model's inputs, not a constant"],
+    ),
+    "a constant times features": (
+        model([node("MatMul", "w x")], ("B", 4, 4), {"w": random(4, 4)}),
+        ["MatMul_y", "first operand is a constant"],
+    ),
+    "matrices of each row": (one("MatMul", random(2, 4, 3)), ["MatMul_y", "3 axes, not 2"]),
+    "a transposed input": (one("Gemm", random(4, 3), axes=("B", 4), transA=1), ["Gemm_y"]),
+    "windows over two axes": (
+        one("Conv", random(4, 4, 3, 3), axes=("B", 4, 5, 5)),
+        ["Conv_y", "over two axes"],
+    ),
+    "pooling over two axes": (
+        one("MaxPool", axes=("B", 4, 5, 5), kernel_shape=[2, 2]),
+        ["MaxPool_y", "over two axes"],
+    ),
+    "padded pooling": (
+        one("AveragePool", axes=("B", 4, "T"), kernel_shape=[2], pads=[1, 0]),
+        ["AveragePool_y", "pads its input"],
+    ),
+    "ceil_mode": (
+        one("MaxPool", axes=("B", 4, "T"), kernel_shape=[2], ceil_mode=1),
+        ["MaxPool_y", "ceil_mode"],
+    ),
+    "an unknown operator": (one("Sin"), ["Sin_y (Sin)", "no operator Sin", "ONNX Runtime"]),
+    "a comparison": (one("Greater", np.float32(0)), ["Greater_y"]),
+    "a loop": (loop("Loop"), ["Loop_y (Loop)", "a loop over steps"]),
+    "a scan": (loop("Scan"), ["Scan_y (Scan)", "a loop over steps"]),
+    "a quotient of arrays": (model([node("Div", "x x")], SEQUENCE), ["Div_y", "does not divide"]),
+    "a constant divided": (model([node("Div", "k x")], SEQUENCE, {"k": 1.0}), ["Div_y"]),
+    "a division by zero": (one("Div", np.float32(0)), ["Div_y"]),
+    "a cube": (one("Pow", np.float32(3)), ["Pow_y", "powers 1 and 2"]),
+    "a root": (one("Sqrt"), ["Sqrt_y", "sum of two squares"]),
+    "the maximum of a constant": (one("Max", np.float32(0.5)), ["Max_y"]),
+    "selu of other numbers": (one("Selu", alpha=1.0), ["Selu_y", "alpha"]),
+    "shrink of another bias": (one("Shrink", lambd=0.5, bias=0.1), ["Shrink_y", "bias"]),
+    # The batch.
+    "softmax over the batch": (
+        batch_first(node("Softmax", "c", axis=0), axes=FIRST),
+        ["Softmax_y", "another axis as the batch"],
+    ),
+    "a part of the batch": (
+        batch_first(node("Slice", "c s e a"), axes=FIRST, s=[0], e=[1], a=[0]),
+        ["Slice_y", "rows of the batch"],
+    ),
+    "a row": (
+        batch_first(node("Gather", "c k", axis=0), axes=FIRST, k=np.int64(0)),
+        ["Gather_y", "rows of the batch"],
+    ),
+    "the batch joined": (
+        batch_first(node("Concat", "c c", axis=0), axes=FIRST),
+        ["Concat_y", "along the batch"],
+    ),
+    "the batch backwards": (
+        batch_first(node("Slice", "c s e a d"), axes=FIRST, s=[-1], e=[-(2**62)], a=[0], d=[-1]),
+        ["Slice_y", "reverses the batch"],
+    ),
+    "the batch pooled": (
+        batch_first(node("ReduceMean", "c", axes_=[0]), axes=FIRST),
+        ["ReduceMean_y", "pools the batch"],
+    ),
+    "all pooled": (batch_first(node("ReduceMean", "c"), axes=FIRST), ["ReduceMean_y", "batch"]),
+    "the batch padded": (
+        batch_first(node("Pad", "c p"), axes=FIRST, p=[1, 0, 0, 0, 0, 0]),
+        ["Pad_y", "batch"],
+    ),
+    "rows and steps as one axis": (
+        model([node("Reshape", "x s")], SEQUENCE, {"s": [-1, 4]}),
+        ["output y", "the batch and other axes are one axis"],
+    ),
+    # Recurrent layers.
+    "lengths": (
+        with_operand("LSTM", "x w r b n", {"n": ("B",)}),
+        ["LSTM_y (LSTM)", "lengths of sequences"],
+    ),
+    "a limit": (recurrent("LSTM", clip=3.0), ["LSTM_y", "clips its gates to 3.0"]),
+    "coupled gates": (recurrent("LSTM", input_forget=1), ["LSTM_y", "couples the input"]),
+    "other activations backwards": (
+        recurrent(
+            "GRU",
+            2,
+            direction="bidirectional",
+            activations=["Sigmoid", "Tanh", "Sigmoid", "Relu"],
+        ),
+        ["GRU_y", "different activations"],
+    ),
+    "two activations of the cell": (
+        recurrent("LSTM", activations=["Sigmoid", "Tanh", "Relu"]),
+        ["LSTM_y", "g and h differ"],
+    ),
+    "an unknown activation": (
+        recurrent("LSTM", activations=["Sigmoid", "Affine", "Affine"]),
+        ["LSTM_y", "activation affine"],
+    ),
+    "an activation of RNN": (recurrent("RNN", activations=["Sigmoid"]), ["RNN_y", "sigmoid"]),
+    "a hard sigmoid of other numbers": (
+        recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"], activation_alpha=[0.2]),
+        ["LSTM_y", "hardsigmoid"],
+    ),
+    "a constant initial state": (
+        with_operand("GRU", "x w r b - s", s=random(1, 1, H)),
+        ["GRU_y", "initial states is a constant"],
+    ),
+    "one of two initial states": (
+        with_operand("LSTM", "x w r b - s", {"s": (1, "B", H)}),
+        ["LSTM_y", "initial state"],
+    ),
+    "weights that are inputs": (
+        with_operand("LSTM", "x v r b", {"v": (1, 4 * H, "B")}),
+        ["LSTM_y", "W (v) is computed"],
+    ),
+    "other features than weights": (
+        model([layer("GRU")], ("T", "B", FEATURES + 1), weights("GRU")),
+        ["GRU_y", str(FEATURES + 1)],
+    ),
+    # Integers, and outputs.
+    "integers computed": (
+        model([node("Add", "x k")], ("B", "T"), {"k": [1]}, dtypes={"x": TensorProto.INT64}),
+        ["y"],
+    ),
+    "integers of an output": (
+        model([node("Identity", "x")], ("B", "T"), dtypes={"x": TensorProto.INT64}),
+        ["output y has integers"],
+    ),
+    "an output of a constant": (
+        model([node("Relu", "x", "h"), node("Identity", "k")], SEQUENCE, {"k": random(4)}),
+        ["output y does not depend on an input"],
+    ),
+    "an output of sizes": (model([node("Shape", "x")], SEQUENCE), ["output y"]),
+    "numbers as indices": (one("Cast", to=TensorProto.INT64), ["Cast_y"]),
+    # Axes.
+    "an axis that is not there": (one("Softmax", axis=3), ["Softmax_y", "names axis 3"]),
+    "a squeezed axis": (one("Squeeze", [2], opset=13), ["Squeeze_y", "not the size 1"]),
+    "a repeated axis": (
+        model([node("Expand", "x s")], ("B", 1, 4), {"s": [1, 5, 4]}),
+        ["Expand_y", "repeats elements"],
+    ),
+    "other sizes": (
+        model([node("Add", "x u")], {"x": ("B", 5, 4), "u": ("B", 5, 3)}),
+        ["Add_y", "different sizes"],
+    ),
+    "steps of 2": (one("Slice", [0], [4], [1], [2]), ["Slice_y", "and this one has 2"]),
+    "several elements": (one("Gather", [0, 1], axis=2), ["Gather_y", "2 elements of an axis"]),
+    "other padding": (
+        one("Pad", [0, 1, 0, 0, 0, 0], np.float32(1), opset=13),
+        ["Pad_y", "another number than 0"],
+    ),
+    "edges": (one("Pad", [0, 1, 0, 0, 0, 0], opset=13, mode="edge"), ["Pad_y", "edge"]),
+    "less than nothing": (one("Pad", [0, -1, 0, 0, 0, 0], opset=13), ["Pad_y"]),
+    "statistics": (
+        model(
+            [node("BatchNormalization", "x a b c d", "y m v", training_mode=1)],
+            ("B", 4),
+            dict.fromkeys("abcd", random(4)),
+            "y m",
+        ),
+        ["BatchNormalization", "training"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refusal(case: str) -> None:
+    proto, words = CASES[case]
+    text = refusal(proto)
+    assert [word for word in words if word not in text] == [], text
+    assert len(text) < 400
+
+
+def test_an_unknown_domain() -> None:
+    proto = model([helper.make_node("Fast", ["x"], ["y"], domain="org.example")], SEQUENCE)
+    proto.opset_import.append(helper.make_opsetid("org.example", 1))
+    assert "output y (Fast)" in refusal(proto)
+    assert "of the domain org.example" in refusal(proto)
+
+
+def test_an_operator_of_another_domain_with_a_known_name() -> None:
+    proto = model([helper.make_node("Relu", ["x"], ["y"], domain="org.example")], SEQUENCE)
+    assert "of the domain org.example" in refusal(proto)
+
+
+def test_strings() -> None:
+    proto = model([node("Relu", "x")], SEQUENCE, dtypes={"x": TensorProto.STRING})
+    assert "input x must be an array of floats or integers" in refusal(proto)
+
+
+def test_an_input_without_a_shape() -> None:
+    proto = one("Relu")
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    assert "input x must be an array" in refusal(proto)
+    proto.graph.input[0].ClearField("type")
+    assert "input x must be an array" in refusal(proto)
+
+
+def test_too_many_or_no_axes() -> None:
+    assert "0 axes" in refusal(one("Relu", axes=()))
+    assert "7 axes" in refusal(one("Relu", axes=("B", 2, 2, 2, 2, 2, 2)))
+
+
+def test_a_condition_that_is_an_input() -> None:
+    branch = helper.make_graph([helper.make_node("Relu", ["x"], ["r"])], "b", [], [])
+    branch.output.append(helper.make_tensor_value_info("r", 1, None))
+    nodes = [node("If", "c", then_branch=branch, else_branch=branch)]
+    inputs = {"x": SEQUENCE, "c": ("B",)}
+    proto = model(nodes, inputs, dtypes={"c": TensorProto.BOOL})
+    assert "constants={name: value}" in refusal(proto)
+    assert Session.from_onnx(proto, check=False, constants={"c": [True]}) is not None
+
+
+def test_a_function() -> None:
+    """Functions of a model are not inlined by the reader."""
+    function = helper.make_function(
+        "local",
+        "Twice",
+        ["a"],
+        ["b"],
+        [helper.make_node("Add", ["a", "a"], ["b"])],
+        [helper.make_opsetid("", 17)],
+    )
+    proto = model([helper.make_node("Twice", ["x"], ["y"], domain="local")], SEQUENCE)
+    proto.functions.append(function)
+    proto.opset_import.append(helper.make_opsetid("local", 1))
+    assert "inline" in refusal(proto)
