@@ -116,12 +116,12 @@ TEXTS += ["reverse", "activations", "clip", "hidden_size", "layout", "q" * 3000]
 def mutate(rng: np.random.Generator, right: Import) -> Mutation:
     """Changes the bytes of the file, or fields of its message."""
     kind = choose(rng, ["bytes", "bytes", "fields", "fields", "fields", "fields"])
-    text, data = {"bytes": _bytes, "fields": _fields}[kind](rng, right.options["data"])
+    text, data = {"bytes": change_bytes, "fields": change_fields}[kind](rng, right.options["data"])
     text = f"{right.name}, {kind}, {text}"
     return Mutation(right.arrays, {"data": data}, kind, text, is_comparable=False)
 
 
-def _bytes(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
+def change_bytes(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
     """Bits turned over, or a part cut out, repeated or added."""
     kind = choose(rng, ["flip", "flip", "flip", "end", "cut", "repeat", "add"])
     a, b = sorted(rng.integers(0, len(file), 2))
@@ -139,7 +139,7 @@ def _bytes(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
     return f"{kind} {a} {b}", parts[kind]
 
 
-def _fields(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
+def change_fields(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
     from onnx import ModelProto
 
     model = ModelProto()

@@ -153,6 +153,8 @@ def chosen(model: Any, outputs: Sequence[str] | None) -> list[str]:
     """
     own = [value.name for value in model.graph.output]
     if outputs is None:
+        if not own:
+            raise ValueError("the model has no outputs. Pass outputs=[names]")
         return own
     is_list = isinstance(outputs, Sequence) and not isinstance(outputs, str)
     if not is_list or not all(isinstance(name, str) for name in outputs):

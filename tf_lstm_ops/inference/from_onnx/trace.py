@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Unsupported,
     sum_of,
 )
-from tf_lstm_ops.onnx_graph.attributes import attributes, label
+from tf_lstm_ops.onnx_graph import schemas
+from tf_lstm_ops.onnx_graph.attributes import attributes, label, short
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate
 
 _FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
@@ -209,8 +210,15 @@ class _Tracer:
 
     def _results(self, node: Any, used: Sequence[bool]) -> Sequence[Operand]:
         """What the outputs of a node stand for."""
-        operands = [] if node.op_type in _LOOPS else [self._get(name) for name in node.input]
-        if node.op_type == "If" and node.domain in _DOMAINS:
+        if node.domain not in _DOMAINS:
+            _refuse_operator(node, f" of the domain {short(node.domain)}")
+        if node.op_type in _LOOPS:
+            raise Unsupported(
+                "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
+            )
+        schemas.check(node, self._opset)
+        operands = [self._get(name) for name in node.input]
+        if node.op_type == "If":
             return self._branch(node, operands)
         call = Call(node, attributes(node), operands, self._opset, used, label(node))
         if all(each is None or isinstance(each, np.ndarray) for each in operands):
@@ -219,21 +227,13 @@ class _Tracer:
                 return folded
         if indices.is_of_indices(call):
             return indices.computed(call)
-        function = _FUNCTIONS.get(node.op_type) if node.domain in _DOMAINS else None
+        function = _FUNCTIONS.get(node.op_type)
         # The target of Reshape is not what it moves.
         moved = operands[:1] if node.op_type == "Reshape" else operands
         if any(isinstance(each, Sizes) for each in moved):
             function = sizes.FUNCTIONS.get(node.op_type, function)
-        if node.op_type in _LOOPS:
-            raise Unsupported(
-                "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
-            )
         if function is None:
-            domain = f" of the domain {node.domain}" if node.domain not in _DOMAINS else ""
-            raise Unsupported(
-                f"a session has no operator {node.op_type}{domain}. Keep this part of the model in "
-                "ONNX Runtime, or choose outputs= before it"
-            )
+            _refuse_operator(node)
         if node.op_type not in _OF_INTEGERS and any(
             isinstance(each, Traced) and not each.is_float for each in operands
         ):
@@ -252,10 +252,16 @@ class _Tracer:
             )
         name = "then_branch" if condition.ravel()[0] else "else_branch"
         branch = attributes(node)[name]
+        outer = self._values, self._constants
+        made = {name for each in branch.node for name in each.output}
+        made |= {tensor.name for tensor in branch.initializer}
+        self._values = {name: each for name, each in outer[0].items() if name not in made}
         self._constants = Constants(branch, self._constants)
         outputs = [value.name for value in branch.output]
         self._follow(branch.node, outputs)
-        return [self._get(name) for name in outputs]
+        found = [self._get(name) for name in outputs]
+        self._values, self._constants = outer
+        return found
 
     def _output(self, name: str) -> tuple[Traced, graph.Value]:
         """An output with the batch as its first axis."""
@@ -279,6 +285,13 @@ class _Tracer:
             return array, arranged(array, [batch, *rest, *features])
         except AxesError as error:
             raise _Stopped(f"the output {name} cannot be had: {error}", self._count) from error
+
+
+def _refuse_operator(node: Any, domain: str = "") -> NoReturn:
+    raise Unsupported(
+        f"a session has no operator {short(node.op_type)}{domain}. Keep this part of the model in "
+        "ONNX Runtime, or choose outputs= before it"
+    )
 
 
 def nodes_before(nodes: Sequence[Any], outputs: Sequence[str]) -> tuple[list[Any], set[str]]:
