@@ -31,7 +31,8 @@ class Runtime:
                 self._process.kill()
                 raise NotRun("it takes too long")
             found = self._pipe.recv()
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, MemoryError) as error:
+            self._process.kill()
             self._process.join()
             raise NotRun("it has crashed") from error
         if isinstance(found, str):

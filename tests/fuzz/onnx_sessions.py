@@ -186,7 +186,7 @@ def _runs(session: Session, rng: np.random.Generator) -> bool:
         arrays[spec.name] = x.astype(spec.dtype)
     try:
         session(arrays if len(arrays) > 1 else next(iter(arrays.values())))
-    except ValueError:
+    except (ValueError, MemoryError):  # pads may be of any size
         return False
     return True
 

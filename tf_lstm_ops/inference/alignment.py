@@ -155,7 +155,8 @@ def _renamed(array: Traced, axes: list[Product], taken: set[Factor], apart: int 
         pairs = [*zip(own, other, strict=False)]
         if len(own) not in (0, len(other)):
             raise AxesError("its operands have axes that are joined in another way")
-        if any(None not in (a.size, b.size) and a.size != b.size for a, b in pairs):
+        sizes = [(a.size or a.given, b.size or b.given) for a, b in pairs]
+        if any(None not in pair and pair[0] != pair[1] for pair in sizes):
             raise AxesError("its operands have different sizes")
         names |= dict(pairs)
     if any((one in batch or other in batch) and one is not other for one, other in names.items()):

@@ -45,6 +45,9 @@ Product = tuple[Factor, ...]  # of an axis, the major factor first; () has the s
 Target = int | Product
 
 
+_MOST_FEATURES = 1 << 24  # layers have arrays of as many elements
+
+
 class AxesError(ValueError):
     """A session cannot arrange axes so. The text says why."""
 
@@ -83,6 +86,8 @@ class Traced:
         size = settled(self.groups[-1])
         if size is None:
             raise AxesError("the number of its features is not known")
+        if size > _MOST_FEATURES:
+            raise AxesError(f"it has {size} features, more than {_MOST_FEATURES}")
         return size
 
     def with_axes(self, axes: Iterable[Product]) -> Traced:
@@ -379,7 +384,7 @@ class _Division:
         return tuple(found if end == 0 else reversed(found))
 
     def _of_size(self, want: int, end: int) -> Product:
-        if want == 1 and self.left and self.left[end].is_batch:
+        if want == 1 and self.left and self.left[end].is_batch and self.left[end].size == 1:
             return (self.left.pop(end),)
         found: list[Factor] = []
         size = 1

@@ -43,9 +43,9 @@ def _matmul(call: Call) -> list[Operand]:
 def _gemm(call: Call) -> list[Operand]:
     x = call.traced()
     kernel = call.constant(1, "matrix").astype(np.float64)
-    if call.attributes.get("transA") or x.rank != 2 or kernel.ndim != 2:
+    if call.flag("transA") or x.rank != 2 or kernel.ndim != 2:
         refuse("its input is transposed, or its operands have not 2 axes")
-    kernel = kernel.T if call.attributes.get("transB") else kernel
+    kernel = kernel.T if call.flag("transB") else kernel
     bias = None
     if call.operand(2) is not None:
         given = call.constant(2, "bias").astype(np.float64)
@@ -136,7 +136,10 @@ def _steps(steps: int, windows: Mapping[str, Any]) -> int:
     if padding == "same":
         return int(-(-steps // stride))
     steps += 0 if padding == "valid" else sum(padding)
-    return int((steps - (windows["size"] - 1) * windows["dilation_rate"] - 1) // stride + 1)
+    count = (steps - (windows["size"] - 1) * windows["dilation_rate"] - 1) // stride + 1
+    if count < 1:
+        refuse(f"its windows are longer than the {steps} steps of its input")
+    return int(count)
 
 
 def _over_time(
@@ -170,10 +173,10 @@ def _pool(kind: str, call: Call) -> list[Operand]:
     padding = arguments["padding"]
     if padding == (0, 0):
         padding = "valid"
-    if call.attributes.get("ceil_mode") or arguments["dilation_rate"] != 1:
+    if call.flag("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
     if not isinstance(padding, str) or (
-        padding == "same" and call.attributes.get("count_include_pad")
+        padding == "same" and call.flag("count_include_pad")
     ):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
@@ -205,17 +208,17 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
 def _reduce(kind: str, call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
-    if not given and call.attributes.get("noop_with_empty_axes"):
+    if not given and call.flag("noop_with_empty_axes"):
         return [x]
     places = [position(k, x.rank) for k in given] if given else [*range(x.rank)]
-    return [_over_all(x, places, kind, keeps=bool(call.attributes.get("keepdims", 1)))]
+    return [_over_all(x, places, kind, keeps=call.flag("keepdims", True))]
 
 
 # Normalisation.
 
 
 def _batch_normalization(call: Call) -> list[Operand]:
-    if call.attributes.get("training_mode") or any(call.used[1:]):
+    if call.flag("training_mode") or any(call.used[1:]):
         refuse("it is that of training")
     x = with_last(call.traced(), 1)
     scale, offset, mean, variance = (
@@ -226,14 +229,21 @@ def _batch_normalization(call: Call) -> list[Operand]:
     return [x.with_value(layer(x.value))]
 
 
+def _of_features(x: Traced, constant: Array) -> Array:
+    """A constant for each feature."""
+    if constant.size not in (1, x.features) or constant.size != max(constant.shape[-1:], default=1):
+        refuse(f"a constant has the shape {[*constant.shape]}, not [{x.features}]")
+    return np.broadcast_to(constant.ravel(), [x.features])
+
+
 def _layer_normalization(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank, -1)
     if any(map(real, x.axes[axis + 1 :])) or any(call.used[1:]):
         refuse("it normalises several axes, or its further outputs are read")
     x = with_last(x, axis)
-    offset = None if call.operand(2) is None else np.ravel(call.constant(2, "B"))
-    scale = np.ravel(call.constant(1, "scale"))
+    offset = None if call.operand(2) is None else _of_features(x, call.constant(2, "B"))
+    scale = _of_features(x, call.constant(1, "scale"))
     epsilon = float(call.attributes.get("epsilon", 1e-5))
     layer = layers.LayerNormalization(x.features, scale, offset, epsilon)
     return [x.with_value(layer(x.value))]

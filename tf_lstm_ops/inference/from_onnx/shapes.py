@@ -59,6 +59,8 @@ def _unsqueeze(call: Call) -> list[Operand]:
     given = call.integers(1, "axes") or []
     rank = x.rank + len(given)
     chosen = {position(k, rank) for k in given}
+    if len(chosen) < len(given):
+        refuse(f"its axes are {given}, of which two are the same")
     rest = iter(x.axes)
     return [x.with_axes(() if k in chosen else next(rest) for k in range(rank))]
 
@@ -69,7 +71,9 @@ def _reshape(call: Call) -> list[Operand]:
         wanted = [*target.sizes]
     else:
         wanted = [int(size) for size in np.ravel(call.constant(1, "shape"))]
-    if not call.attributes.get("allowzero"):
+    if not call.flag("allowzero"):
+        if 0 in wanted[x.rank :]:
+            refuse(f"its target {wanted} copies an axis, and its array has {x.rank}")
         wanted = [x.axes[k] if size == 0 else size for k, size in enumerate(wanted)]
     try:
         return [reshaped(x, wanted)]
@@ -167,7 +171,10 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
 
 def _length(size: int, start: int, stop: int | None) -> int:
     """The number of elements of a part."""
-    return len(range(size)[start:stop])
+    length = len(range(size)[start:stop])
+    if not length:
+        raise AxesError("it takes no elements")
+    return length
 
 
 def reversed_along(x: Traced, axis: int) -> Traced:
@@ -270,7 +277,8 @@ def _split(call: Call) -> list[Operand]:
     if lengths is None and size is not None:
         length = -(-size // len(call.used))
         lengths = [min(length, size - k * length) for k in range(len(call.used))]
-    if lengths is None or size is None or sum(lengths) != size or min(lengths) < 1:
+    fits = lengths is not None and len(lengths) == len(call.used) and min(lengths) > 0
+    if lengths is None or not fits or size is None or sum(lengths) != size:
         refuse("it divides an axis whose size is not known, or into other parts than it has")
     ends = np.cumsum(lengths)
     return [
@@ -371,6 +379,8 @@ def _pad(call: Call) -> list[Operand]:
     if mode not in ("constant", "reflect"):
         refuse(f"its mode is {mode}, and a session has constant and reflect")
     where = [position(k, x.rank) for k in axes] if axes else [*range(x.rank)]
+    if len(pads) != 2 * len({*where}) or len({*where}) < len(where):
+        refuse(f"it has {len(pads)} pads for the axes {where}")
     pairs = {k: (pads[n], pads[n + len(where)]) for n, k in enumerate(where)}
     padded = [k for k, pair in pairs.items() if any(pair)]
     if not padded:

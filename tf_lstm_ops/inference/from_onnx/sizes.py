@@ -115,7 +115,7 @@ def _split(call: Call) -> list[Operand]:
 
 def _whole_product(call: Call) -> list[Operand]:
     """The product of all sizes."""
-    return [_known([_times(_of(call).sizes)], not call.attributes.get("keepdims", 1))]
+    return [_known([_times(_of(call).sizes)], not call.flag("keepdims", True))]
 
 
 def size(call: Call) -> list[Operand]:

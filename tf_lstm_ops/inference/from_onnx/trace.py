@@ -193,9 +193,9 @@ class _Tracer:
                 raise _Stopped(
                     f"a session does not compute {label(node)}: {error}", self._count
                 ) from error
-            for name, value in zip(node.output, found, strict=False):
-                if name:
-                    self._values[name] = value
+            self._values.update(
+                {n: value for n, value in zip(node.output, found, strict=False) if n}
+            )
             self._count += 1
 
     def _get(self, name: str) -> Operand:
@@ -265,7 +265,10 @@ class _Tracer:
 
     def _output(self, name: str) -> tuple[Traced, graph.Value]:
         """An output with the batch as its first axis."""
-        array = self._get(name)
+        try:
+            array = self._get(name)
+        except ValueError as error:
+            raise _Stopped(f"the output {name} is not known: {error}", self._count) from error
         if isinstance(array, Squares):
             array = sum_of(array)
         if not isinstance(array, Traced):

@@ -149,6 +149,13 @@ class Call:
             found = self.constant(index, name)
         return [int(each) for each in np.ravel(found)]
 
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An attribute that is 0 or 1."""
+        value = self.attributes.get(name, int(default))
+        if value not in (0, 1):
+            refuse(f"its attribute {name} is {value}, not 0 or 1")
+        return bool(value)
+
     def axis(self, rank: int, default: int) -> int:
         """The attribute axis.
 
