@@ -35,10 +35,17 @@ def entries(path: str, module: Any, options: Mapping[str, Any]) -> Iterator[Entr
     _require_known(label, module)
     if type(module).__name__ == "Sequential":
         _require_options(label, options, ())
-        for name, child in module.named_children():
+        for name, child in _children(module):
             yield from entries(f"{path}.{name}" if path else name, child, {})
     else:
         yield _entry(label, module, options)
+
+
+def _children(module: Any) -> Iterator[tuple[str, Any]]:
+    """The modules in a Sequential. named_children leaves out those that come again."""
+    for name, child in module.named_modules(remove_duplicate=False):
+        if name and "." not in name:
+            yield name, child
 
 
 def _require_options(label: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -105,8 +112,8 @@ def _entry(label: str, module: Any, options: Mapping[str, Any]) -> Entry:
     _require_options(label, options, ("return_sequences",) if is_recurrent else ())
     _require_arguments(label, module)
     tensors = {
-        **dict(module.named_parameters(recurse=False)),
-        **dict(module.named_buffers(recurse=False)),
+        **dict(module.named_parameters(recurse=False, remove_duplicate=False)),
+        **dict(module.named_buffers(recurse=False, remove_duplicate=False)),
     }
     arrays = {each: read_array(f"{label}: {each}", value) for each, value in tensors.items()}
     missing = [each for each in kind.arrays if each not in arrays]

@@ -149,8 +149,9 @@ def _whole(function: Callable[[Any], Any]) -> source_check.Run:
 
     def run(inputs: list[Array]) -> list[Array]:
         torch = _torch()
-        is_module = _received.is_torch_module(function)
-        modules = [*function.modules()] if is_module else []  # type: ignore[attr-defined]
+        owner: Any = getattr(function, "__self__", function)  # of a method
+        is_module = _received.is_torch_module(owner)
+        modules = [*owner.modules()] if is_module else []
         modes = [module.training for module in modules]
         x = torch.from_numpy(inputs[0])
         x = x.to(torch.int64) if inputs[0].dtype.kind == "i" else x
@@ -158,11 +159,18 @@ def _whole(function: Callable[[Any], Any]) -> source_check.Run:
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
                 for module in modules:
                     module.training = False
-                y = function(_placed(function, x) if is_module else x)
+                y = function(_placed(owner, x) if is_module else x)
         finally:
             for module, mode in zip(modules, modes, strict=True):
                 module.training = mode
         y = y[0] if isinstance(y, list | tuple) else y
+        if not isinstance(y, torch.Tensor):
+            raise TypeError(f"it returned {_received.text(y)}, must return a tensor")
+        if y.dtype.itemsize < 4:
+            raise TypeError(
+                f"it computes in {y.dtype}, which has too few digits to compare with. Pass a copy "
+                "of the model in float32: copy.deepcopy(model).float()"
+            )
         return [y.detach().to("cpu", torch.float64).numpy()]
 
     return run
