@@ -1,11 +1,15 @@
 """Session.from_torch with modules that share weights, and what it leaves as it was."""
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from tf_lstm_ops.inference import Session, layers
@@ -94,3 +98,31 @@ def test_extra_state_is_not_read() -> None:
     state |= {"_extra_state": {"version": 1}, "head._extra_state": {"version": 1}}
     session = Session.from_torch(state, [("head", "Linear"), layers.Identity()])
     _assert_computes(session, module)
+
+
+def test_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch does not need that package, and TensorFlow, which does, may be missing."""
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    module = nn.Linear(4, 3).bfloat16()
+    _assert_computes(Session.from_torch(module), module.float())
+
+
+def test_bfloat16_of_a_file_without_ml_dtypes(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.ones(2, 3, dtype=torch.bfloat16)}, path)
+    code = f"""
+import sys
+sys.modules["ml_dtypes"] = None
+from tf_lstm_ops.inference import Session
+Session.from_torch({str(path)!r}, [("", "Linear")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ValueError: weight has the dtype BF16" in done.stderr
+    assert "pip install ml_dtypes" in done.stderr
+
+
+def test_warning_is_at_the_line_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.warns(UserWarning, match="was not compared") as caught:
+        Session.from_torch({"weight": np.ones((2, 3))}, [("", "Linear")])
+    assert caught[0].filename == __file__

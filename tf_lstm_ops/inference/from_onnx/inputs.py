@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,11 +94,14 @@ def with_shapes(
     _require_known("shapes", shapes, given)
     found = []
     for each in given:
-        sizes = tuple((shapes or {}).get(each.name, each.sizes))
+        sizes: Any = (shapes or {}).get(each.name, each.sizes)
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+            raise TypeError(f"shapes[{each.name!r}] must be a list of sizes. Received: {sizes!r}")
+        sizes = tuple(int(size) if isinstance(size, np.integer) else size for size in sizes)
         fits = len(sizes) == len(each.sizes) and all(
             own is None or own == size for own, size in zip(each.sizes, sizes, strict=True)
         )
-        positive = all(size is None or (isinstance(size, int) and size > 0) for size in sizes)
+        positive = all(size is None or (type(size) is int and size > 0) for size in sizes)
         if not fits or not positive:
             raise ValueError(
                 f"shapes[{each.name!r}] must be {_text(each.sizes)}, with a size or None for any. "
@@ -141,7 +144,8 @@ def chosen(model: Any, outputs: Sequence[str] | None) -> list[str]:
     own = [value.name for value in model.graph.output]
     if outputs is None:
         return own
-    if isinstance(outputs, str) or not all(isinstance(name, str) for name in outputs):
+    is_list = isinstance(outputs, list | tuple)
+    if not is_list or not all(isinstance(name, str) for name in outputs):
         raise TypeError(f"outputs must be a list of names. Received: outputs={outputs!r}")
     made = {name for node in model.graph.node for name in node.output}
     for name in outputs:

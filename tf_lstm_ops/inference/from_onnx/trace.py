@@ -119,7 +119,9 @@ def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
     """The axis of the batch of each input, the likely ones first."""
     possible = [(0, 1) if each.may_be_second else (0,) for each in given]
     ordered = sorted(itertools.islice(itertools.product(*possible), 1 << 16), key=sum)
-    return itertools.islice(iter(ordered), _MOST_TRIALS)
+    # Of many inputs most are states [1, B, H].
+    second = tuple(axes[-1] for axes in possible)
+    return iter(dict.fromkeys([*ordered[:_MOST_TRIALS], second, (0, *second[1:])]))
 
 
 class _Stopped(ValueError):

@@ -50,7 +50,7 @@ class Reference:
             for sizes in self._sizes(session):
                 source_check.compare(session, run, name, sizes=[sizes], words=words)
         except NotCompared as error:
-            warnings.warn(f"the session was not compared with PyTorch: {error}", stacklevel=4)
+            warnings.warn(f"the session was not compared with PyTorch: {error}", stacklevel=3)
 
     def _sizes(self, session: Any) -> Iterator[list[int]]:
         """The shapes of random inputs: of two lengths, if any length is possible."""
