@@ -80,3 +80,10 @@ def test_states_of_many_layers(batch_first: bool) -> None:
         value = f"z{k}"
     session = Session.from_onnx(model(nodes, axes, arrays | {"axis": [1]}, outputs="last3"))
     assert [len(spec.shape) for spec in session.inputs] == [3] + [2] * 8
+
+
+def test_the_reason_is_not_the_choice_of_the_batch() -> None:
+    """A state that is not zero is the reason, whatever the axis of the batch."""
+    with pytest.raises(ValueError) as caught:
+        Session.from_onnx(_with_states(), constants={"h": 1, "c": 0})
+    assert "as the batch" not in str(caught.value), caught.value

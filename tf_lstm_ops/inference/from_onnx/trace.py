@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import graph
-from tf_lstm_ops.inference.axes import AxesError, Factor, Traced, arranged, real
+from tf_lstm_ops.inference.axes import AxesError, Factor, NotBatch, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
 from tf_lstm_ops.inference.from_onnx.inputs import Given, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -95,7 +95,7 @@ def follow(
         name: array if array.ndim or not ranks[name] else Filled(float(array))
         for name, array in constants.items()
     }
-    furthest: tuple[int, Exception] | None = None
+    furthest: tuple[int, bool, Exception] | None = None
     for choice in _choices(free):
         try:
             found = _Tracer(opset, known).run(model.graph, free, choice, (), fixed, outputs)
@@ -109,10 +109,12 @@ def follow(
                 return found
             return _Tracer(opset, known).run(model.graph, free, choice, drops, fixed, outputs)
         except _Stopped as error:
-            if furthest is None or error.count > furthest[0]:
-                furthest = error.count, error
+            # Of errors at one node another reason says more than the choice of the batch.
+            is_other = not isinstance(error.__cause__, NotBatch)
+            if furthest is None or (error.count, is_other) > furthest[:2]:
+                furthest = error.count, is_other, error
     assert furthest is not None
-    raise ValueError(str(furthest[1])) from furthest[1].__cause__
+    raise ValueError(str(furthest[2])) from furthest[2].__cause__
 
 
 def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
