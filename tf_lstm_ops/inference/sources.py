@@ -92,7 +92,8 @@ class Sources:
 
         The first axis of each input and output of the session is the batch, and the others follow
         in the order of the model; axes of size 1 that the model adds may be missing. A model with
-        several inputs or outputs takes and returns a dictionary by their names. The reference page
+        several inputs or outputs takes and returns a dictionary by their names, or a list if a name
+        has more than 63 bytes. The reference page
         "Inference" lists the operators.
 
         Args:
