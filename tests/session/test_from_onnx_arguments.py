@@ -9,12 +9,12 @@ import pytest
 
 onnx = pytest.importorskip("onnx", reason="reads and makes the models")
 pytest.importorskip("onnxruntime", reason="runs the models")
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-from session.onnx_sources import Axes, assert_close, check, draw, model, node, refusal, runtime
-from session.test_from_onnx_operators import one, random
-from session.test_from_onnx_recurrent import FEATURES, H, layer, weights
-from tf_lstm_ops.inference import Session
+from session.onnx_sources import Axes, assert_close, check, draw, model, node, refusal, runtime  # noqa: E402
+from session.test_from_onnx_operators import one, random  # noqa: E402
+from session.test_from_onnx_recurrent import FEATURES, H, layer, weights  # noqa: E402
+from tf_lstm_ops.inference import Session  # noqa: E402
 
 SEQUENCE: Axes = ("B", "T", 4)
 

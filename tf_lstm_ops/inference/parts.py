@@ -106,9 +106,15 @@ def reversed_along(x: Traced, axis: int) -> Traced:
 
 
 def group_with(x: Traced, product: Product) -> tuple[int, int | None]:
-    """The axis of the value that an axis is, and the size of what is behind it in this axis.
+    """Where an axis is in the value of an array.
 
-    The size is None if the axis is neither a whole one nor the first factors of one.
+    Args:
+      x: the array.
+      product: the axis.
+
+    Returns:
+      Which axis of the value it is, or is the first part of, and the size of what is behind it in
+      this axis; None if it is neither.
     """
     own = real(product)
     for k, group in enumerate(map(real, x.groups)):
@@ -120,7 +126,18 @@ def group_with(x: Traced, product: Product) -> tuple[int, int | None]:
 
 
 def separated(x: Traced, axis: int) -> Traced:
-    """The array with one of its axes as the axis behind the batch of its value."""
+    """The array with one of its axes as the axis behind the batch of its value.
+
+    Args:
+      x: the array.
+      axis: which axis.
+
+    Returns:
+      The array.
+
+    Raises:
+      AxesError: the axis has the batch in it.
+    """
     product = x.axes[axis]
     if x.groups[0] and x.groups[0][0] in product:
         raise AxesError("it takes some rows of the batch")
