@@ -93,8 +93,8 @@ class Sources:
         The first axis of each input and output of the session is the batch, and the others follow
         in the order of the model; axes of size 1 that the model adds may be missing. A model with
         several inputs or outputs takes and returns a dictionary by their names, or a list if a name
-        has more than 63 bytes. The reference page
-        "Models of other programs in sessions" lists the operators.
+        has more than 63 bytes. The reference page "Models of other programs in sessions" lists the
+        operators.
 
         Args:
           source: the path of the file, or an ``onnx.ModelProto``.
@@ -135,8 +135,8 @@ class Sources:
         """Makes a session of modules of PyTorch, or of a state dict. It needs no TensorFlow.
 
         The session takes and returns [B, T, features], also of modules with batch_first=False and
-        of convolutions. The reference page "Models of other programs in
-        sessions" lists the classes.
+        of convolutions. The reference page "Models of other programs in sessions" lists the
+        classes.
 
         Args:
           source: a module of torch.nn; a list of modules, one after the other, in which layers of
