@@ -1,5 +1,6 @@
 """What `Session.from_onnx` refuses: a ValueError that names the node and the reason."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,12 @@ import pytest
 
 onnx = pytest.importorskip("onnx", reason="reads and makes the models")
 pytest.importorskip("onnxruntime", reason="runs other models of the same helpers")
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper  # noqa: E402
 
-from session.onnx_sources import Axes, model, node, refusal
-from session.test_from_onnx_operators import one, random
-from session.test_from_onnx_recurrent import FEATURES, H, layer, weights
-from tf_lstm_ops.inference import Session
+from session.onnx_sources import Axes, model, node, refusal  # noqa: E402
+from session.test_from_onnx_operators import one, random  # noqa: E402
+from session.test_from_onnx_recurrent import FEATURES, H, layer, weights  # noqa: E402
+from tf_lstm_ops.inference import Session  # noqa: E402
 
 SEQUENCE: Axes = ("B", "T", 4)
 
@@ -297,7 +298,7 @@ def test_functions_that_cannot_be_inlined() -> None:
     names = ["First", *(f"F{k}" for k in range(40))]
     doubled = [
         function(name, call(other, "a", "h"), call(other, "h", "b"))
-        for name, other in zip(names, names[1:], strict=False)
+        for name, other in itertools.pairwise(names)
     ]
     last = function(names[-1], helper.make_node("Relu", ["a"], ["b"]))
     assert "more than 65536 nodes" in refusal(with_functions(*doubled, last))

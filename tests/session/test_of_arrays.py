@@ -77,3 +77,13 @@ print(session(np.ones((1, 2, 3))).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "(1, 2, 4)\n"
+
+
+@pytest.mark.parametrize("wrong", [5, ([[1.0]], [1.0])])
+def test_a_wrong_element_needs_no_tensorflow(wrong: Any) -> None:
+    """The message says what a chain of arrays takes."""
+    weights = LSTMWeights.from_torch(state(4))
+    with pytest.raises(TypeError, match=r"layers must be a list .* pairs \(kernel"):
+        Session([weights, wrong])
+    with pytest.raises(TypeError, match="axis must be an integer"):
+        layers.Slice(1.5)  # type: ignore[arg-type]

@@ -15,10 +15,10 @@ from tf_lstm_ops.inference.axes import (
     Traced,
     arranged,
     real,
-    reshaped,
 )
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Concatenate
+from tf_lstm_ops.inference.reshaping import reshaped
 
 
 class Aligned(NamedTuple):

@@ -45,10 +45,11 @@ def is_chain(model: Any) -> bool:
       model: the argument.
 
     Returns:
-      True for what `layer_of` takes, and for lists of it.
+      True for what `layer_of` takes, and for lists that have it but no layer of Keras.
     """
     elements = [model] if _is_element(model) or not isinstance(model, list | tuple) else model
-    return bool(elements) and all(map(_is_element, elements))
+    has_keras = any(hasattr(element, "get_weights") for element in elements)
+    return any(map(_is_element, elements)) and not has_keras
 
 
 def layer_of(element: Any) -> Any:

@@ -92,8 +92,9 @@ class Sources:
 
         The first axis of each input and output of the session is the batch, and the others follow
         in the order of the model; axes of size 1 that the model adds may be missing. A model with
-        several inputs or outputs takes and returns a dictionary by their names. The reference page
-        "Inference" lists the operators.
+        several inputs or outputs takes and returns a dictionary by their names, or a list if a name
+        has more than 63 bytes. The reference page "Models of other programs in sessions" lists the
+        operators.
 
         Args:
           source: the path of the file, or an ``onnx.ModelProto``.
@@ -134,7 +135,8 @@ class Sources:
         """Makes a session of modules of PyTorch, or of a state dict. It needs no TensorFlow.
 
         The session takes and returns [B, T, features], also of modules with batch_first=False and
-        of convolutions. The reference page "Sessions and streams" lists the classes.
+        of convolutions. The reference page "Models of other programs in sessions" lists the
+        classes.
 
         Args:
           source: a module of torch.nn; a list of modules, one after the other, in which layers of
@@ -176,7 +178,7 @@ class Sources:
     def from_rtneural(cls, path: _files.Path, threads: int = 1) -> Self:
         """Makes a session of a JSON file of RTNeural, AIDA-X or GuitarML, without TensorFlow.
 
-        The reference page "Sessions and streams" lists the layers and options.
+        The reference page "Models of other programs in sessions" lists the layers and options.
 
         Args:
           path: the file, a regular one: a string, bytes or a path.

@@ -19,14 +19,18 @@ def as_array(value: Any) -> Array:
         Keras or PyTorch, on any device.
 
     Returns:
-      A NumPy array of the same shape and dtype, which shares no memory with value.
+      A NumPy array of the same shape and dtype, which shares no memory with value. Without the
+      package ml_dtypes a bfloat16 tensor becomes float32, which has each of its numbers.
     """
     if hasattr(value, "detach"):  # PyTorch: out of the graph, off the device
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":  # PyTorch has no NumPy type for it
-            import ml_dtypes
-
-            return value.float().numpy().astype(ml_dtypes.bfloat16)
+            floats: Array = value.float().numpy()
+            try:
+                import ml_dtypes
+            except ImportError:
+                return floats
+            return floats.astype(ml_dtypes.bfloat16)
     return np.array(value.numpy() if hasattr(value, "numpy") else value)
 
 

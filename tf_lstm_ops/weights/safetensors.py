@@ -99,6 +99,11 @@ class Tensors(Mapping[str, Any]):
             raise ValueError(f"{name} cannot be read: {error}") from error
         except (AttributeError, TypeError) as error:  # NumPy has no such dtype
             dtype = self._file.get_slice(name).get_dtype()
+            if dtype == "BF16":
+                raise ValueError(
+                    f"{name} has the dtype BF16, which NumPy has only with the package ml_dtypes. "
+                    "Type: pip install ml_dtypes"
+                ) from error
             raise ValueError(
                 f"{name} has the dtype {dtype}, which NumPy does not have; store it as F16, BF16, "
                 "F32 or F64"

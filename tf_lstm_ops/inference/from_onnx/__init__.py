@@ -52,9 +52,11 @@ def read(
 
 
 def _structured(values: Mapping[str, graph.Value]) -> Any:
-    """One value as it is, several in a dictionary."""
+    """One value as it is, several in a dictionary, or in a list if a file cannot have a name."""
     if len(values) == 1:
         return next(iter(values.values()))
+    if any(len(name.encode()) > file.NAME_BYTES for name in values):
+        return [*values.values()]
     return dict(values)
 
 

@@ -11,6 +11,7 @@ from tf_lstm_ops.inference import file, layers
 from tf_lstm_ops.inference.axes import Factor, Product, Traced, settled, with_groups
 from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand, refuse
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
+from tf_lstm_ops.inference.parts import part_of
 from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
@@ -113,8 +114,6 @@ def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list
 
 def _of_directions(state: Traced, directions: int) -> list[Any]:
     """The initial states of each direction, [B, H]."""
-    from tf_lstm_ops.inference.from_onnx.shapes import part_of
-
     if (settled(state.axes[0]) or 0) != directions:
         refuse("an initial state has not one part for each direction")
     parts = [part_of(state, 0, d, d + 1) if directions > 1 else state for d in range(directions)]

@@ -111,14 +111,25 @@ class Source:
         for each in self.given:
             traced = self.axes[each.name]
             groups = [group for group in traced.groups if group in traced.axes]
+            rows = self._rows()
             found.append(
                 [
-                    factor.size or factor.given or (ROWS if group is traced.groups[0] else STEPS)
+                    factor.size or factor.given or (rows if group is traced.groups[0] else STEPS)
                     for group in groups
                     for factor in group
                 ]
             )
         return found
+
+    def _rows(self) -> int:
+        """The batch: 1 if a constant, such as an initial state, may have this batch."""
+        for each in self.every:
+            shape = np.shape(self.constants.get(each.name, 0))
+            if any(
+                want is None and size == 1 for want, size in zip(each.sizes, shape, strict=False)
+            ):
+                return 1
+        return ROWS
 
     def _of_file(self, given: Given, array: Array) -> Array:
         """An input with the axes of the file."""

@@ -121,7 +121,10 @@ def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
     """The axis of the batch of each input, the likely ones first."""
     possible = [(0, 1) if each.may_be_second else (0,) for each in given]
     ordered = sorted(itertools.islice(itertools.product(*possible), 1 << 16), key=sum)
-    return itertools.islice(iter(ordered), _MOST_TRIALS)
+    # Of many inputs most are states [1, B, H].
+    second = [axes[-1] for axes in possible]
+    likely = [tuple(second), (*possible[0][:1], *second[1:])] if second else []
+    return iter(dict.fromkeys([*ordered[:_MOST_TRIALS], *likely]))
 
 
 class _Stopped(ValueError):

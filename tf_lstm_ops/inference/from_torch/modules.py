@@ -41,6 +41,13 @@ def entries(path: str, module: Any, options: Mapping[str, Any]) -> Iterator[Entr
         yield _entry(label, module, options)
 
 
+def _children(module: Any) -> Iterator[tuple[str, Any]]:
+    """The modules in a Sequential. named_children leaves out those that come again."""
+    for name, child in module.named_modules(remove_duplicate=False):
+        if name and "." not in name:
+            yield name, child
+
+
 def _require_options(label: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
     unknown = [name for name in options if name not in known]
     if unknown:

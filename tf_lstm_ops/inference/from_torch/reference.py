@@ -65,6 +65,7 @@ class Reference:
                     y = _whole(torch, check, tensor)
                 else:
                     y = self._of_modules(torch, tensor, type(session))
+                _require_comparable(torch, y)
                 return [y.detach().to("cpu", torch.float64).numpy()]
             except (NotCompared, MemoryError):
                 raise
@@ -175,11 +176,12 @@ def _steps(graph: file.Graph, count: int) -> int:
 def _whole(torch: Any, function: Any, x: Any) -> Any:
     """The output of what computes the whole model."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        if not _received.is_torch_module(function):
+        owner = getattr(function, "__self__", function)  # of a method
+        if not _received.is_torch_module(owner):
             y = function(x)
         else:
-            with _in_inference(torch, function):
-                y = function(_placed(function, x))
+            with _in_inference(torch, owner):
+                y = function(_placed(owner, x))
     return y[0] if isinstance(y, list | tuple) else y
 
 
@@ -205,6 +207,17 @@ def _in_inference(torch: Any, module: Any) -> Iterator[None]:
                 buffer.copy_(before)
             if getattr(part, name) is not buffer:
                 setattr(part, name, buffer)
+
+
+def _require_comparable(torch: Any, y: Any) -> None:
+    """Refuses what a program returned if it is no tensor, or has few digits."""
+    if not isinstance(y, torch.Tensor):
+        raise TypeError(f"it returned {_received.text(y)}, must return a tensor")
+    if y.dtype.itemsize < 4:
+        raise TypeError(
+            f"it computes in {y.dtype}, which has too few digits to compare with. Pass a copy of "
+            "the model in float32: copy.deepcopy(model).float()"
+        )
 
 
 def _placed(module: Any, x: Any) -> Any:

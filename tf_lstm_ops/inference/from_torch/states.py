@@ -15,6 +15,8 @@ from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.weights import safetensors
 
 _PICKLES = (".pt", ".pth", ".bin")
+_EXTRA = "_extra_state"  # what a module saves besides its tensors, of any type
+_UNUSED = ("num_batches_tracked", _EXTRA)
 _MOST = 20  # prefixes in a message
 State = Mapping[str, Any]
 
@@ -45,7 +47,11 @@ def state_of(source: Any) -> State:
     for key in state:
         if not isinstance(key, str):
             raise ValueError(f"the names of a state dict must be texts. Received: {key!r}")
-    nested = [key for key, value in _items(state) if isinstance(value, Mapping)]
+    nested = [
+        key
+        for key, value in _items(state)
+        if isinstance(value, Mapping) and not key.endswith(_EXTRA)
+    ]
     if nested:
         raise ValueError(
             f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the "
@@ -119,7 +125,7 @@ def _entry(state: State, element: Any) -> Entry:
     label = f"{prefix} ({name})" if prefix else name
     kind = kinds.kind_of(label, name)
     own = _own(state, prefix) if prefix or kind.arrays else {}
-    own = {key: full for key, full in own.items() if key != "num_batches_tracked"}
+    own = {key: full for key, full in own.items() if key not in _UNUSED}
     may_be_empty = not kind.arrays and (not kind.optional or "normalized_shape" in options)
     if not own and not may_be_empty:
         raise ValueError(f"{label}: the state dict has no names that begin so. {_call(state)}")

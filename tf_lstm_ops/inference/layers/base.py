@@ -156,7 +156,8 @@ class Chain(Layer):
         if wrong or not self._parts:
             raise TypeError(
                 "layers must be a list of layers of tf_lstm_ops.inference.layers, one or more. "
-                f"Received: {wrong or 'an empty list'}"
+                f"Received: {wrong or 'an empty list'}. A session also takes weights, and pairs "
+                "(kernel [I, units], bias [units])"
             )
 
     def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:

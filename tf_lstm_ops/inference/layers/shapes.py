@@ -158,6 +158,7 @@ class Slice(Record):
         reverse: bool = False,
         name: str | None = None,
     ) -> None:
+        axis = checks.size("axis", axis, -file.MAX_SIZE)
         if axis != -1 and not 1 <= axis <= 5:
             raise ValueError(f"axis must be -1, or from 1 to 5. Received: axis={axis}")
         first = checks.size("start", start, -file.MAX_SIZE)
@@ -272,8 +273,9 @@ class LastStep(_WithoutMask):
     """The last step of a sequence, [B, T, C] to [B, C]; zeros without steps. It has no mask.
 
     Directly behind an `LSTM`, `GRU` or `SimpleRNN` that reads forwards, or behind layers that
-    compute each step by itself, a session computes these layers for the last step only. In a stream
-    it is the last step of each call.
+    compute each step by itself, a session computes these layers for the last step only, and of
+    zeros without steps. In a stream it is the last step of each call. Behind steps that a mask
+    leaves out it is the last one of the array.
 
     Args:
       keepdims: whether the result is [B, 1, C].
