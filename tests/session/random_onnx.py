@@ -76,5 +76,6 @@ class RandomOnnx(Builder):
         for _ in range(20):
             count = len(self.values)
             which = count - 1 if self.happens(0.7) else int(self.rng.integers(count))
-            if self.one_of(MAKERS)(self, *self.values[which]) is not None:
+            name, shape = self.values[which]
+            if shape and self.one_of(MAKERS)(self, name, shape) is not None:
                 return

@@ -27,6 +27,9 @@ def with_operand(op: str, inputs: str, given: Any = None, **arrays: Any) -> Any:
     return model([layer(op, inputs)], inputs_of, weights(op) | arrays)
 
 
+ZEROS = [node("Shape", "x", "sizes"), node("ConstantOfShape", "sizes", "zeros")]
+
+
 def loop(op: str) -> Any:
     body = helper.make_graph([helper.make_node("Identity", ["x"], ["o"])], "body", [], [])
     return model([node(op, "x", body=body)], SEQUENCE)
@@ -206,6 +209,39 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "edges": (one("Pad", [0, 1, 0, 0, 0, 0], opset=13, mode="edge"), ["Pad_y", "edge"]),
     "less than nothing": (one("Pad", [0, -1, 0, 0, 0, 0], opset=13), ["Pad_y"]),
+    "zeros joined": (
+        model([*ZEROS, node("Concat", "zeros x", axis=1)], SEQUENCE),
+        ["Concat_y", "an array of equal elements"],
+    ),
+    "zeros that repeat": (
+        model([node("ConstantOfShape", "k", "z"), node("Add", "x z")], ("B", 1), {"k": [1, 4]}),
+        ["Add_y", "repeats the other operand"],
+    ),
+    "a bias of rows": (
+        one("Gemm", random(4, 3), random(3, 1), axes=("B", 4)),
+        ["Gemm_y", "shape [3, 1], not [3]"],
+    ),
+    "dropout": (
+        one("Dropout", np.float32(0.5), np.bool_(True)),
+        ["Dropout_y", "that of training"],
+    ),
+    "a mean of each step": (
+        one("BatchNormalization", *[random(4)] * 4, axes=("B", 4), opset=7, spatial=0),
+        ["BatchNormalization_y", "a mean for each step"],
+    ),
+    "an unknown attribute": (one("Relu", alpha=1.0), ["Relu_y", "has the attribute alpha"]),
+    "an attribute of another type": (one("Elu", alpha=1), ["Elu_y", "attribute alpha is of anot"]),
+    "a missing attribute": (one("Concat"), ["Concat_y", "attribute axis is missing"]),
+    "too many inputs": (one("Relu", random(1)), ["Relu_y", "it has 2 inputs"]),
+    "a missing input": (model([node("Add", "x -")], SEQUENCE), ["Add_y", "input B is missing"]),
+    "a flag of 2": (one("ReduceMean", axes_=[1], keepdims=2), ["ReduceMean_y", "not 0 or 1"]),
+    "an axis twice": (one("Unsqueeze", [0, 0], opset=13), ["Unsqueeze_y", "two are the same"]),
+    "too few pads": (one("Pad", [0, 1], opset=13), ["Pad_y", "2 pads for the axes [0, 1, 2]"]),
+    "a number as an axis": (one("Squeeze", random(1), opset=13), ["Squeeze_y", "no integers"]),
+    "longer windows": (
+        one("MaxPool", axes=("B", 4, 2), kernel_shape=[3]),
+        ["MaxPool_y", "longer than the 2 steps"],
+    ),
     "statistics": (
         model(
             [node("BatchNormalization", "x a b c d", "y m v", training_mode=1)],

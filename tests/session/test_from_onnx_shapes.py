@@ -55,6 +55,24 @@ def test_squeeze_and_unsqueeze() -> None:
     chain(node("Squeeze", "x places"), axes=("B", 1, "T", 1), places=[1, -1])
 
 
+def test_squeeze_of_all_axes_of_one_element() -> None:
+    """What follows counts the others."""
+    for axes in (("B", 1, 4), ("B", 1, "T", 4), ("B", "T", 1, 4)):
+        chain(node("Squeeze", "x", "s"), node("Softmax", "s", axis=1), axes=axes)
+
+
+def test_further_axes_of_constants() -> None:
+    """They are axes of the result."""
+    for one_node in (
+        node("Pow", "x two", "h"),
+        node("Mul", "x k", "h"),
+        node("Expand", "x e", "h"),
+    ):
+        nodes = [one_node, node("Softmax", "h", axis=2)]
+        arrays = {"two": np.full((1, 1, 1), 2.0), "k": random(1, 1, 4), "e": [1, 1, 1]}
+        chain(*nodes, axes=("B", 4), **arrays)
+
+
 RESHAPES: dict[str, tuple[Axes, list[int]]] = {
     "copies": (("B", "T", 4), [0, 0, 4]),
     "copies and one open": (("B", "T", 4), [0, 0, -1]),

@@ -219,7 +219,10 @@ def _with_constant(call: Call, kind: str) -> Traced:
     is_second = isinstance(call.operand(0), Traced)
     x = call.traced(0 if is_second else 1)
     other = call.operand(1 if is_second else 0)
-    constant = np.asarray(other.value) if isinstance(other, Filled) else other
+    if isinstance(other, Filled):
+        x = _of_shape(x, other)
+        other = np.array(other.value)
+    constant = other
     if not isinstance(constant, np.ndarray):
         refuse("an operand is a size of the call")
     x, numbers = _along_features(x, constant.astype(np.float64))
@@ -235,10 +238,23 @@ def _with_constant(call: Call, kind: str) -> Traced:
     refuse("a session combines a computed array and a constant by a sum, a product or a difference")
 
 
+def _of_shape(x: Traced, filled: Filled) -> Traced:
+    """x with as many axes as it and an array of equal elements, which repeats none of x."""
+    sizes = filled.sizes
+    if sizes is None:
+        refuse("an operand is an array of equal elements whose shape is not known")
+    x = of_rank(x, max(x.rank, len(sizes)))
+    for product, size in zip(reversed(x.axes), reversed(sizes), strict=False):
+        if size not in (None, 1, product, size_of(product)):
+            refuse("an operand is an array of equal elements that repeats the other one")
+    return x
+
+
 def _power(call: Call) -> list[Operand]:
     x, exponent = call.traced(), call.constant(1, "exponent")
     if exponent.size != 1 or exponent.ravel()[0] not in (1, 2):
         refuse("a session has the powers 1 and 2")
+    x = of_rank(x, max(x.rank, exponent.ndim))
     return [x if exponent.ravel()[0] == 1 else Squares((x,))]
 
 
@@ -257,11 +273,17 @@ def _negative(call: Call) -> list[Operand]:
     return [scaled(call.traced(), np.float64(-1), np.float64(0))]
 
 
-def _same(call: Call) -> Sequence[Operand]:
-    """An operator that does nothing in inference, such as Dropout."""
+def _dropout(call: Call) -> Sequence[Operand]:
+    """It does nothing in inference."""
+    if call.operand(2) is not None and call.constant(2, "training_mode").any():
+        refuse("it is that of training")
     if len(call.used) > 1 and any(call.used[1:]):
         refuse("its further outputs are read")
     return [call.operand(0), *[None] * (len(call.used) - 1)]
+
+
+def _same(call: Call) -> Sequence[Operand]:
+    return [call.operand(0)]
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -283,5 +305,5 @@ FUNCTIONS: dict[str, Function] = {
     "Sqrt": _root,
     "Neg": _negative,
     "Identity": _same,
-    "Dropout": _same,
+    "Dropout": _dropout,
 }

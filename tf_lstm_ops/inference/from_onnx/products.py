@@ -19,6 +19,7 @@ from tf_lstm_ops.inference.axes import (
     with_last,
 )
 from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand, refuse
+from tf_lstm_ops.onnx_graph.attributes import short
 
 
 def _dense(x: Traced, kernel: Array, bias: Array | None) -> Traced:
@@ -28,6 +29,13 @@ def _dense(x: Traced, kernel: Array, bias: Array | None) -> Traced:
     features = (Factor(kernel.shape[1]),)
     value = layers.Dense(kernel, bias)(x.value)
     return Traced(value, (*x.groups[:-1], features), (*x.axes[:-1], features))
+
+
+def _of_features(constant: Array, features: int) -> Array:
+    """A constant for each feature."""
+    if constant.size not in (1, features) or constant.size != max(constant.shape[-1:], default=1):
+        refuse(f"a constant has the shape {[*constant.shape]}, not [{features}]")
+    return np.broadcast_to(constant.ravel(), [features])
 
 
 def _matmul(call: Call) -> list[Operand]:
@@ -48,10 +56,7 @@ def _gemm(call: Call) -> list[Operand]:
     kernel = kernel.T if call.flag("transB") else kernel
     bias = None
     if call.operand(2) is not None:
-        given = call.constant(2, "bias").astype(np.float64)
-        if given.size not in (1, kernel.shape[1]) or max(given.shape, default=1) != given.size:
-            refuse(f"its bias has the shape {[*given.shape]}, not [{kernel.shape[1]}]")
-        bias = np.broadcast_to(given.ravel(), kernel.shape[1:])
+        bias = _of_features(call.constant(2, "bias").astype(np.float64), kernel.shape[1])
         bias = bias * float(call.attributes.get("beta", 1.0))
     return [_dense(x, kernel * float(call.attributes.get("alpha", 1.0)), bias)]
 
@@ -106,7 +111,7 @@ def _padding(call: Call, windows: Mapping[str, Any]) -> Any:
         return (more + 1) // 2, more // 2
     known = {"NOTSET": windows["padding"], "VALID": "valid", "SAME_UPPER": "same"}
     if automatic not in known:
-        refuse(f"its auto_pad is {automatic} with strides")
+        refuse(f"its auto_pad is {short(automatic)} with strides")
     return known[automatic]
 
 
@@ -218,6 +223,8 @@ def _reduce(kind: str, call: Call) -> list[Operand]:
 def _batch_normalization(call: Call) -> list[Operand]:
     if call.flag("training_mode") or any(call.used[1:]):
         refuse("it is that of training")
+    if not call.flag("spatial", True):
+        refuse("it has a mean for each step")
     x = with_last(call.traced(), 1)
     scale, offset, mean, variance = (
         call.constant(k + 1, what) for k, what in enumerate(("scale", "B", "mean", "variance"))
@@ -227,21 +234,14 @@ def _batch_normalization(call: Call) -> list[Operand]:
     return [x.with_value(layer(x.value))]
 
 
-def _of_features(x: Traced, constant: Array) -> Array:
-    """A constant for each feature."""
-    if constant.size not in (1, x.features) or constant.size != max(constant.shape[-1:], default=1):
-        refuse(f"a constant has the shape {[*constant.shape]}, not [{x.features}]")
-    return np.broadcast_to(constant.ravel(), [x.features])
-
-
 def _layer_normalization(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank, -1)
     if any(map(real, x.axes[axis + 1 :])) or any(call.used[1:]):
         refuse("it normalises several axes, or its further outputs are read")
     x = with_last(x, axis)
-    offset = None if call.operand(2) is None else _of_features(x, call.constant(2, "B"))
-    scale = _of_features(x, call.constant(1, "scale"))
+    offset = None if call.operand(2) is None else _of_features(call.constant(2, "B"), x.features)
+    scale = _of_features(call.constant(1, "scale"), x.features)
     epsilon = float(call.attributes.get("epsilon", 1e-5))
     layer = layers.LayerNormalization(x.features, scale, offset, epsilon)
     return [x.with_value(layer(x.value))]

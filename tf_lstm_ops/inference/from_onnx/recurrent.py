@@ -12,6 +12,7 @@ from tf_lstm_ops.inference.axes import Factor, Product, Traced, settled, with_gr
 from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand, refuse
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.inference.parts import part_of
+from tf_lstm_ops.onnx_graph.attributes import short
 from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
@@ -135,7 +136,7 @@ def _functions(read: RecurrentNode) -> tuple[str, ...]:
     plain = _OF_RNN if read.op_type == "RNN" else (*_PLAIN, _HARD)
     for name in read.activations[0]:
         if name not in plain or (name == _HARD and not _is_hard_sigmoid(read)):
-            refuse(f"a session does not have its activation {name}")
+            refuse(f"a session does not have its activation {short(name)}")
     return tuple(name.replace(_HARD, "hard_sigmoid") for name in read.activations[0])
 
 

@@ -12,6 +12,7 @@ from tf_lstm_ops.inference.alignment import of_rank
 from tf_lstm_ops.inference.axes import (
     AxesError,
     Factor,
+    Product,
     Target,
     Traced,
     derived,
@@ -25,6 +26,7 @@ from tf_lstm_ops.inference.from_onnx import sizes
 from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand, Sizes, refuse
 from tf_lstm_ops.inference.parts import concatenated, part_of, reversed_along
 from tf_lstm_ops.inference.reshaping import flat, reshaped
+from tf_lstm_ops.onnx_graph.attributes import short
 
 _FLOATS = (1, 10, 11, 16)  # the numbers of ONNX's types
 _INTEGERS = (6, 7)
@@ -41,14 +43,21 @@ def _transpose(call: Call) -> list[Operand]:
 def _squeeze(call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
-    if given is None:
-        chosen = {k for k, product in enumerate(x.axes) if not real(product)}
+    if given is None:  # those that have the size 1 in the file
+        chosen = {k for k, product in enumerate(x.axes) if _is_one(product)}
     else:
         chosen = {position(k, x.rank) for k in given}
     for k in chosen:
         if real(x.axes[k]):
             refuse(f"axis {k} has not the size 1")
     return [x.with_axes(p for k, p in enumerate(x.axes) if k not in chosen)]
+
+
+def _is_one(product: Product) -> bool:
+    """Whether an axis has the size 1, which then is no number of steps for which others stand."""
+    if all(1 in (factor.size, factor.given) for factor in product):
+        settled(product)
+    return size_of(product) == 1
 
 
 def _unsqueeze(call: Call) -> list[Operand]:
@@ -91,12 +100,18 @@ def _flatten(call: Call) -> list[Operand]:
 
 def _expand(call: Call) -> list[Operand]:
     x = call.operand(0)
-    if isinstance(x, Filled | Sizes):  # a size for each row is this size
+    if isinstance(x, Sizes):  # a size for each row is this size
         return [x]
-    if isinstance(x, np.ndarray) and x.size and (x == x.ravel()[0]).all():
-        return [Filled(float(x.ravel()[0]))]
-    x, target = call.traced(), call.operand(1)
+    target = call.operand(1)
     wanted = target.sizes if isinstance(target, Sizes) else np.ravel(call.whole_numbers(1, "shape"))
+    if isinstance(x, Filled):
+        return [Filled(x.value)]
+    if isinstance(x, np.ndarray) and x.size and (x == x.ravel()[0]).all():
+        # An array of one element has the sizes of the target.
+        is_known = x.size == 1 and x.ndim <= len(wanted)
+        sizes_of = tuple(each if isinstance(each, tuple) else int(each) for each in wanted)
+        return [Filled(float(x.ravel()[0]), sizes_of if is_known else None)]
+    x = call.traced()
     x = of_rank(x, max(x.rank, len(wanted)))
     for product, size in zip(reversed(x.axes), reversed([*wanted]), strict=False):
         if isinstance(size, tuple) and size != product:
@@ -131,8 +146,6 @@ def _reverse_sequence(call: Call) -> list[Operand]:
 
 def _slice(call: Call) -> list[Operand]:
     x: Any = call.operand(0)
-    if isinstance(x, Filled):
-        return [x]
     x = call.traced()
     starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
     if starts is None or ends is None:
@@ -152,8 +165,6 @@ def _slice(call: Call) -> list[Operand]:
 
 def _split(call: Call) -> list[Operand]:
     x: Any = call.operand(0)
-    if isinstance(x, Filled):
-        return [x] * len(call.used)
     x = call.traced()
     axis = call.axis(x.rank, 0)
     lengths, size = call.integers(1, "split"), settled(x.axes[axis])
@@ -172,8 +183,6 @@ def _split(call: Call) -> list[Operand]:
 
 def _gather(call: Call) -> list[Operand]:
     data, index = call.operand(0), call.operand(1)
-    if isinstance(data, Filled):
-        return [data]
     if isinstance(data, np.ndarray) and isinstance(index, Traced):
         return [_embedding(call, data, index)]
     x, where = call.traced(), call.whole_numbers(1, "index")
@@ -202,7 +211,7 @@ def _embedding(call: Call, table: Any, indices: Traced) -> Traced:
 def _concat(call: Call) -> list[Operand]:
     given = [call.operand(k) for k in range(len(call.operands))]
     if all(isinstance(each, Filled) and each.value == given[0].value for each in given):  # type: ignore[union-attr]
-        return given[:1]
+        return [Filled(given[0].value)]  # type: ignore[union-attr]
     arrays = [call.traced(k) for k in range(len(given))]
     if len(arrays) == 1:
         return [arrays[0]]
@@ -222,7 +231,7 @@ def _pad(call: Call) -> list[Operand]:
     if call.operand(2) is not None and np.any(call.constant(2, "value")):
         refuse("it fills with another number than 0")
     if mode not in ("constant", "reflect"):
-        refuse(f"its mode is {mode}, and a session has constant and reflect")
+        refuse(f"its mode is {short(mode)}, and a session has constant and reflect")
     where = [position(k, x.rank) for k in axes] if axes else [*range(x.rank)]
     if len(pads) != 2 * len({*where}) or len({*where}) < len(where):
         refuse(f"it has {len(pads)} pads for the axes {where}")
@@ -248,6 +257,11 @@ def _padded(x: Traced, axis: int, pads: tuple[int, int], mode: str) -> Traced:
     )
 
 
+# Operators that make an array of equal elements of one, by the first operand.
+OF_EQUAL_ELEMENTS = (
+    *("Transpose", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Cast", "Slice", "Split"),
+    *("Gather", "ReverseSequence"),
+)
 FUNCTIONS: dict[str, Function] = {
     "Transpose": _transpose,
     "Squeeze": _squeeze,

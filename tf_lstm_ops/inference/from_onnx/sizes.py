@@ -174,7 +174,7 @@ def _comparison(call: Call) -> list[Operand]:
 
 def _filled(call: Call) -> list[Operand]:
     value = call.attributes.get("value")
-    return [Filled(0.0 if value is None else float(np.ravel(value)[0]))]
+    return [Filled(0.0 if value is None else float(np.ravel(value)[0]), _of(call).sizes)]
 
 
 # Operators with a `Sizes` among their operands.

@@ -91,9 +91,9 @@ def follow(
     known = Constants(model.graph, opset=opset)
     _, read = nodes_before(model.graph.node, outputs)
     free = [each for each in given if each.name in read and each.name not in constants]
-    ranks = {each.name: len(each.sizes) for each in given}
+    sizes_of = {each.name: each.sizes for each in given}
     fixed: dict[str, Operand] = {
-        name: array if array.ndim or not ranks[name] else Filled(float(array))
+        name: Filled(float(array), sizes_of[name]) if not array.ndim and sizes_of[name] else array
         for name, array in constants.items()
     }
     furthest: _Stopped | None = None
@@ -207,7 +207,7 @@ class _Tracer:
         if name not in self._values:
             found = self._constants.get(name)
             if found is None:
-                raise Unsupported(f"its operand {name} is not computed")
+                raise Unsupported(f"its operand {short(name)} is not computed")
             self._values[name] = found
         return self._values[name]
 
@@ -241,8 +241,9 @@ class _Tracer:
             isinstance(each, Traced) and not each.is_float for each in operands
         ):
             raise Unsupported("it computes with integers of an input")
-        if isinstance(call.operand(0), Filled) and function in shapes.FUNCTIONS.values():
-            return [call.operand(0)] * len(used)
+        moved = call.operand(0)
+        if isinstance(moved, Filled) and node.op_type in shapes.OF_EQUAL_ELEMENTS:
+            return [Filled(moved.value)] * len(used)
         return function(call)
 
     def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
@@ -268,20 +269,21 @@ class _Tracer:
 
     def _output(self, name: str) -> tuple[Traced, graph.Value]:
         """An output with the batch as its first axis."""
+        where = f"the output {short(name)}"
         try:
             array = self._get(name)
         except ValueError as error:
-            raise _Stopped(f"the output {name} is not known: {error}", self._count) from error
+            raise _Stopped(f"{where} is not known: {error}", self._count) from error
         if isinstance(array, Squares):
             array = sum_of(array)
         if not isinstance(array, Traced):
-            raise _Stopped(f"the output {name} does not depend on an input", self._count)
+            raise _Stopped(f"{where} does not depend on an input", self._count)
         if not array.is_float:
-            raise _Stopped(f"the output {name} has integers", self._count)
+            raise _Stopped(f"{where} has integers", self._count)
         batch, *groups = array.groups
         if any({*real(batch)} & {*p} and real(p) != real(batch) for p in array.axes):
             raise _Stopped(
-                f"the output {name} cannot be had: the batch and other axes are one axis of it",
+                f"{where} cannot be had: the batch and other axes are one axis of it",
                 self._count,
             )
         rest = [p for p in array.axes if real(p) and real(p) != real(batch)]
@@ -290,7 +292,7 @@ class _Tracer:
         try:
             return array, arranged(array, [batch, *rest, *features])
         except AxesError as error:
-            raise _Stopped(f"the output {name} cannot be had: {error}", self._count) from error
+            raise _Stopped(f"{where} cannot be had: {error}", self._count) from error
 
 
 def _refuse_operator(node: Any, domain: str = "") -> NoReturn:

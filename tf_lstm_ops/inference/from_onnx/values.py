@@ -35,9 +35,11 @@ class Filled:
 
     Attributes:
       value: the elements.
+      sizes: as of `Sizes`; None in them: any that fits. None: it was moved, so they are not known.
     """
 
     value: float
+    sizes: tuple[int | Product | None, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,4 +220,6 @@ def _kind(operand: Operand) -> str:
         return "absent"
     if isinstance(operand, Traced):
         return "computed from the model's inputs"
+    if isinstance(operand, Filled):
+        return "an array of equal elements"
     return "a size of the call" if isinstance(operand, Sizes) else "a constant"
