@@ -1,7 +1,7 @@
 """Sessions of right and wrong ONNX models.
 
-A wrong model must be refused by a ValueError. What a session accepts must run, and must be what ONNX
-Runtime computes where that accepts it, too.
+A wrong model must be refused by a ValueError. What a session accepts must run, and must be what
+ONNX Runtime computes where that accepts it, too.
 """
 
 import functools
@@ -23,7 +23,7 @@ from session.random_onnx import ACTIVATIONS, RandomOnnx
 from tf_lstm_ops.inference import Session
 
 from . import loop
-from .draw import choose, happens
+from .draw import choose
 from .loop import Counts
 from .onnx_files import change_bytes, change_fields
 from .onnx_runtime import NotRun, Runtime
@@ -31,10 +31,51 @@ from .onnx_runtime import NotRun, Runtime
 LONGEST_TEXT = 1000
 SECONDS = 10  # for a model, on a machine that may be busy
 LARGEST = 1 << 16  # elements of an input of a call
-OPERATORS = [*ACTIVATIONS, "Add", "Sub", "Mul", "Div", "Max", "Mean", "MatMul", "Gemm", "Conv", "Pad"]
-OPERATORS += ["MaxPool", "AveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax", "Softmax", "Clip"]
-OPERATORS += ["Transpose", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Expand", "Concat", "Split"]
-OPERATORS += ["Slice", "Gather", "Shape", "Cast", "LSTM", "GRU", "RNN", "PRelu", "Pow", "Sqrt", "Size"]
+OPERATORS = [
+    *ACTIVATIONS,
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Max",
+    "Mean",
+    "MatMul",
+    "Gemm",
+    "Conv",
+    "Pad",
+]
+OPERATORS += [
+    "MaxPool",
+    "AveragePool",
+    "GlobalMaxPool",
+    "ReduceMean",
+    "ReduceMax",
+    "Softmax",
+    "Clip",
+]
+OPERATORS += [
+    "Transpose",
+    "Squeeze",
+    "Unsqueeze",
+    "Reshape",
+    "Flatten",
+    "Expand",
+    "Concat",
+    "Split",
+]
+OPERATORS += [
+    "Slice",
+    "Gather",
+    "Shape",
+    "Cast",
+    "LSTM",
+    "GRU",
+    "RNN",
+    "PRelu",
+    "Pow",
+    "Sqrt",
+    "Size",
+]
 OPERATORS += ["BatchNormalization", "LayerNormalization", "ReverseSequence", "Where", "Less", "Not"]
 OPERATORS += ["ConstantOfShape", "If", "Loop", "Equal", "ReduceProd", "GlobalAveragePool", "Min"]
 

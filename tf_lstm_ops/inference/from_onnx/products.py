@@ -175,9 +175,7 @@ def _pool(kind: str, call: Call) -> list[Operand]:
         padding = "valid"
     if call.flag("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
-    if not isinstance(padding, str) or (
-        padding == "same" and call.flag("count_include_pad")
-    ):
+    if not isinstance(padding, str) or (padding == "same" and call.flag("count_include_pad")):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
     return [_over_time(x, axis, layer(x.value), x.groups[2], arguments | {"padding": padding})]
