@@ -19,8 +19,9 @@ from onnx import numpy_helper
 
 from session.onnx_comparison import compare
 from session.onnx_sources import NotComparable
-from session.random_onnx import ACTIVATIONS, RandomOnnx
+from session.random_onnx import RandomOnnx
 from tf_lstm_ops.inference import Session
+from tf_lstm_ops.inference.from_onnx import sizes, trace
 
 from . import loop
 from .draw import choose
@@ -31,53 +32,7 @@ from .onnx_runtime import NotRun, Runtime
 LONGEST_TEXT = 1000
 SECONDS = 10  # for a model, on a machine that may be busy
 LARGEST = 1 << 16  # elements of an input of a call
-OPERATORS = [
-    *ACTIVATIONS,
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Max",
-    "Mean",
-    "MatMul",
-    "Gemm",
-    "Conv",
-    "Pad",
-]
-OPERATORS += [
-    "MaxPool",
-    "AveragePool",
-    "GlobalMaxPool",
-    "ReduceMean",
-    "ReduceMax",
-    "Softmax",
-    "Clip",
-]
-OPERATORS += [
-    "Transpose",
-    "Squeeze",
-    "Unsqueeze",
-    "Reshape",
-    "Flatten",
-    "Expand",
-    "Concat",
-    "Split",
-]
-OPERATORS += [
-    "Slice",
-    "Gather",
-    "Shape",
-    "Cast",
-    "LSTM",
-    "GRU",
-    "RNN",
-    "PRelu",
-    "Pow",
-    "Sqrt",
-    "Size",
-]
-OPERATORS += ["BatchNormalization", "LayerNormalization", "ReverseSequence", "Where", "Less", "Not"]
-OPERATORS += ["ConstantOfShape", "If", "Loop", "Equal", "ReduceProd", "GlobalAveragePool", "Min"]
+OPERATORS = [*trace._FUNCTIONS, *sizes.FUNCTIONS, "If", "Loop", "Where", "Less", "Not", "Sin"]
 
 
 # --- changes of the structure -------------------------------------------------------------------
@@ -233,7 +188,12 @@ def _runs(session: Session, rng: np.random.Generator) -> bool:
 
 
 def _is_small(proto: onnx.ModelProto) -> bool:
-    """Whether all inputs are, also those that a session does not read."""
+    """Whether all inputs are, also those that a session does not read, and the weights."""
+    for tensor in proto.graph.initializer:
+        if tensor.data_type == 1 and len(tensor.raw_data) % 4 == 0:
+            array = np.frombuffer(tensor.raw_data, np.float32)
+            if not np.isfinite(array).all() or np.abs(array).max(initial=0) > 100:
+                return False
     shapes = [value.type.tensor_type.shape.dim for value in proto.graph.input]
     sizes = [[float(dim.dim_value or 7) for dim in dims] for dims in shapes]
     return all(np.prod(each) <= LARGEST for each in sizes)

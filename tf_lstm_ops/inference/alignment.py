@@ -147,7 +147,7 @@ def _renamed(array: Traced, axes: list[Product], taken: set[Factor], apart: int 
     for k, product in enumerate(array.axes):
         own, other = real(product), axes[k]
         if not other:
-            other = tuple(f if f in batch else Factor(f.size) for f in own)
+            other = tuple(f if f in batch else Factor(f.size, f.given, (f,)) for f in own)
             if batch & {*other} & taken:
                 raise NotBatch
             taken |= {*other}

@@ -67,7 +67,7 @@ def _reshape(call: Call) -> list[Operand]:
     if isinstance(target, Sizes):
         wanted = [*target.sizes]
     else:
-        wanted = [int(size) for size in np.ravel(call.constant(1, "shape"))]
+        wanted = [int(size) for size in np.ravel(call.whole_numbers(1, "shape"))]
     if not call.flag("allowzero"):
         if 0 in wanted[x.rank :]:
             refuse(f"its target {wanted} copies an axis, and its array has {x.rank}")
@@ -96,7 +96,7 @@ def _expand(call: Call) -> list[Operand]:
     if isinstance(x, np.ndarray) and x.size and (x == x.ravel()[0]).all():
         return [Filled(float(x.ravel()[0]))]
     x, target = call.traced(), call.operand(1)
-    wanted = target.sizes if isinstance(target, Sizes) else np.ravel(call.constant(1, "shape"))
+    wanted = target.sizes if isinstance(target, Sizes) else np.ravel(call.whole_numbers(1, "shape"))
     x = of_rank(x, max(x.rank, len(wanted)))
     for product, size in zip(reversed(x.axes), reversed([*wanted]), strict=False):
         if isinstance(size, tuple) and size != product:
@@ -123,7 +123,7 @@ def _reverse_sequence(call: Call) -> list[Operand]:
     elif isinstance(lengths, Filled):
         is_whole = lengths.value == settled(product)
     else:
-        is_whole = bool((call.constant(1, "lengths") == settled(product)).all())
+        is_whole = bool((call.whole_numbers(1, "lengths") == settled(product)).all())
     if not is_whole:
         refuse("its lengths are not that of the axis")
     return [reversed_along(x, axis)]
@@ -176,7 +176,7 @@ def _gather(call: Call) -> list[Operand]:
         return [data]
     if isinstance(data, np.ndarray) and isinstance(index, Traced):
         return [_embedding(call, data, index)]
-    x, where = call.traced(), call.constant(1, "index")
+    x, where = call.traced(), call.whole_numbers(1, "index")
     if where.size != 1 or where.ndim > 1:
         refuse(f"it takes {where.size} elements of an axis; a session takes one")
     axis, at = call.axis(x.rank, 0), int(where.ravel()[0])

@@ -54,7 +54,7 @@ def shape(call: Call) -> list[Operand]:
 
 
 def _gather(call: Call) -> list[Operand]:
-    index = call.constant(1, "index")
+    index = call.whole_numbers(1, "index")
     sizes = _of(call).sizes
     if index.ndim > 1 or any(not -len(sizes) <= k < len(sizes) for k in index.ravel()):
         refuse(f"it takes the sizes of axes {index.tolist()}, and there are {len(sizes)}")

@@ -132,6 +132,21 @@ class Call:
             refuse(f"its {what} is {_kind(found)}, not a constant")
         return found
 
+    def whole_numbers(self, index: int, what: str) -> Array:
+        """An operand that is a constant of integers; others are an error.
+
+        Args:
+          index: the operand.
+          what: what it is called in messages.
+
+        Returns:
+          The array.
+        """
+        found = self.constant(index, what)
+        if found.dtype.kind not in "iu":
+            refuse(f"its {what} has the type {found.dtype}, which has no integers")
+        return found
+
     def integers(self, index: int, name: str) -> list[int] | None:
         """Integers of an attribute, which later versions of ONNX made an operand.
 
@@ -146,7 +161,7 @@ class Call:
         if found is None:
             if self.operand(index) is None:
                 return None
-            found = self.constant(index, name)
+            found = self.whole_numbers(index, name)
         return [int(each) for each in np.ravel(found)]
 
     def flag(self, name: str, default: bool = False) -> bool:
