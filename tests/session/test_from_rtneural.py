@@ -130,8 +130,7 @@ def test_guitarml(
 
 @pytest.mark.torch
 def test_pytorch(tmp_path: Path, rng: np.random.Generator) -> None:
-    import torch
-
+    torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with")
     rnn, linear = torch.nn.LSTM(2, H, 2, batch_first=True), torch.nn.Linear(H, 1)
     modules = torch.nn.ModuleDict({"rec": rnn, "lin": linear})
     model = guitarml(rng, "LSTM", 2)

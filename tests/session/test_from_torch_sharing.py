@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
-from torch import nn
 
 from tf_lstm_ops.inference import Session, layers
 
 pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is not installed")
+nn = torch.nn
+save_file = pytest.importorskip("safetensors.torch").save_file
 # The session computes in float32, PyTorch too, in another order.
 TOLERANCE = 1e-5
 
 
-def _assert_computes(session: Session, source: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def _assert_computes(session: Session, source: Callable[[Any], Any]) -> None:
     x = np.random.default_rng(1).standard_normal((2, 5, 4)).astype(np.float32)
     with torch.no_grad():
         expected = source(torch.from_numpy(x)).numpy()
@@ -32,7 +32,7 @@ def test_module_twice_in_a_sequential() -> None:
     _assert_computes(Session.from_torch(model), model)
 
 
-def _tied(names: dict[str, str], count: int = 1) -> nn.LSTM:
+def _tied(names: dict[str, str], count: int = 1) -> Any:
     """An LSTM whose parameters of the first names are those of the second ones."""
     module = nn.LSTM(4, 4, count, batch_first=True)
     for name, other in names.items():
@@ -52,7 +52,7 @@ def _tied(names: dict[str, str], count: int = 1) -> nn.LSTM:
     ],
     ids=["matrices", "biases", "layers"],
 )
-def test_tied_parameters(module: nn.LSTM) -> None:
+def test_tied_parameters(module: Any) -> None:
     _assert_computes(Session.from_torch(module), lambda x: module(x)[0])
 
 

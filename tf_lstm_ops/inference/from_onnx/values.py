@@ -167,7 +167,18 @@ class Call:
         return [int(each) for each in np.ravel(found)]
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An attribute that is 0 or 1."""
+        """An attribute that is 0 or 1.
+
+        Args:
+          name: of the attribute.
+          default: its value where it is absent.
+
+        Returns:
+          Whether it is 1.
+
+        Raises:
+          Unsupported: it is another number.
+        """
         value = self.attributes.get(name, int(default))
         if value not in (0, 1):
             refuse(f"its attribute {name} is {value}, not 0 or 1")
