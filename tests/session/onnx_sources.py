@@ -92,7 +92,14 @@ def runtime(proto: onnx.ModelProto) -> Any:
     options.intra_op_num_threads = 1
     data = proto.SerializeToString()
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    return lambda feeds: session.run(None, feeds)
+
+    def run(feeds: dict[str, Array]) -> list[Array]:
+        try:
+            return list(session.run(None, feeds))
+        except Exception as error:  # it has classes of its own
+            raise NotComparable(f"ONNX Runtime: {error}") from error
+
+    return run
 
 
 def results(proto: onnx.ModelProto, run: Any = None) -> list[tuple[dict[str, Array], list[Array]]]:

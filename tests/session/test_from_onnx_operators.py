@@ -205,6 +205,14 @@ def test_an_array_in_another_order() -> None:
     check(model(nodes, ("B", "T", 4)))
 
 
+def test_a_sum_with_a_step_for_all() -> None:
+    """Before a recurrent layer, which has a mask for each step."""
+    nodes = [node("Sum", "x u u", "s"), node("GRU", "s w r", hidden_size=2)]
+    arrays = {"w": random(1, 6, 4), "r": random(1, 6, 2)}
+    proto = model(nodes, {"x": ("T", "B", 4), "u": (1, "B", 4)}, arrays)
+    check(proto)
+
+
 def test_a_gate() -> None:
     """Of two products with different features of the same size."""
     nodes = [

@@ -28,11 +28,13 @@ class Aligned(NamedTuple):
       values: with as many axes each, of size 1 where elements are repeated.
       groups: the axes of the values where they are not of size 1.
       axes: those of the arrays, likewise.
+      mask: that of the result, if some arrays have no steps; else that of its layer counts.
     """
 
     values: list[Value]
     groups: tuple[Product, ...]
     axes: tuple[Product, ...]
+    mask: Value | None = None
 
     def combined(self, value: Value) -> Traced:
         """The result of an operation on the elements.
@@ -43,6 +45,7 @@ class Aligned(NamedTuple):
         Returns:
           The array.
         """
+        value = value if self.mask is None else value.with_mask(self.mask)
         return Traced(value, self.groups, self.axes)
 
 
@@ -81,7 +84,13 @@ def aligned(arrays: Sequence[Traced]) -> Aligned:
     for array in found:
         own = _factors(array.axes)
         values.append(arranged(array, [tuple(f for f in g if f in own) for g in groups]))
-    return Aligned(values, groups, axes)
+    has_steps = [bool(_factors(array.axes) & {*real(groups[1])}) for array in found]
+    if all(has_steps):
+        return Aligned(values, groups, axes)
+    # A mask of one step says nothing of others.
+    masks = [value.mask for value, has in zip(values, has_steps, strict=True) if has]
+    values = [v if has else v.with_mask(None) for v, has in zip(values, has_steps, strict=True)]
+    return Aligned(values, groups, axes, masks[0] if len(masks) == 1 else None)
 
 
 def unified(arrays: Sequence[Traced], apart: int | None = None) -> list[Traced]:
@@ -156,7 +165,7 @@ def _renamed(array: Traced, axes: list[Product], taken: set[Factor], apart: int 
         if len(own) not in (0, len(other)):
             raise AxesError("its operands have axes that are joined in another way")
         sizes = [(a.size or a.given, b.size or b.given) for a, b in pairs]
-        if any(None not in pair and pair[0] != pair[1] for pair in sizes):
+        if any(m != n and (None not in (m, n) or 1 in (m, n)) for m, n in sizes):
             raise AxesError("its operands have different sizes")
         names |= dict(pairs)
     if any((one in batch or other in batch) and one is not other for one, other in names.items()):

@@ -287,10 +287,11 @@ def _name_bytes(name: str) -> bytes:
 
 def _node_fields(node: Node, first_operand: int) -> bytes:
     ints, numbers = node.layer.ints, node.layer.numbers
-    return _NODE.pack(
-        *(first_operand, len(node.operands), node.batch_axes),
-        *(*ints, *(0,) * (8 - len(ints)), *numbers, *(0.0,) * (4 - len(numbers))),
-    )
+    fields = (*ints, *(0,) * (8 - len(ints)), *numbers, *(0.0,) * (4 - len(numbers)))
+    try:
+        return _NODE.pack(first_operand, len(node.operands), node.batch_axes, *fields)
+    except struct.error as error:
+        raise ValueError(f"layer {node.layer.name} has too large a size: {[*ints]}") from error
 
 
 def _padded(offset: int) -> int:
