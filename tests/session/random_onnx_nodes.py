@@ -269,9 +269,10 @@ def reduction(build: Builder, x: str, shape: Shape) -> Named | None:
     if len(shape) < 2 or shape[axis] == "B":
         return None
     new = (*shape[:axis], *([1] * keeps), *shape[axis + 1 :])
-    return build.add(
-        build.one_of(["ReduceMean", "ReduceMax"]), x, new, axes_=[axis], keepdims=keeps
-    )
+    op = build.one_of(["ReduceMean", "ReduceMax", "ReduceSum"])
+    if op == "ReduceSum":
+        return build.add(op, f"{x} {build.constant([axis])}", new, keepdims=keeps)
+    return build.add(op, x, new, axes_=[axis], keepdims=keeps)
 
 
 def windows(build: Builder, x: str, shape: Shape) -> Named | None:

@@ -133,11 +133,13 @@ def test_global_pooling(op: str) -> None:
         check(model(nodes, axes, {"w": random(4, 3)}))
 
 
-@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean"])
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMean", "ReduceSum"])
 @pytest.mark.parametrize("opset", [7, 11, 13, 18])
 def test_reduction(op: str, opset: int) -> None:
+    axes_are_operand = opset >= (13 if op == "ReduceSum" else 18)
+
     def reduced(axes: Axes, places: list[int], keepdims: int, **more: Any) -> None:
-        if opset == 18:
+        if axes_are_operand:
             check(one(op, places, axes=axes, opset=opset, keepdims=keepdims, **more))
         else:
             check(one(op, axes=axes, opset=opset, keepdims=keepdims, axes_=places, **more))
@@ -156,6 +158,8 @@ def test_reduction(op: str, opset: int) -> None:
             (("B", 1, "T", 4), [2]),
             (("B", 1, "T", 4), [1, 2]),
             (("B", "T", 5, 4), [2]),
+            (("B", "T", 5, 4), [1, 2]),
+            (("B", 5, 4, "T"), [1, -1]),
         ]:
             reduced(given, places, keepdims)
     check(one(op, axes=("B", 4), opset=18, noop_with_empty_axes=1))

@@ -31,18 +31,8 @@ _FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | rec
 _DOMAINS = ("", "ai.onnx")
 # Operators that move indices, or read them.
 _OF_INTEGERS = (
-    *(
-        "Gather",
-        "Cast",
-        "Identity",
-        "Shape",
-        "Size",
-        "Transpose",
-        "Squeeze",
-        "Unsqueeze",
-        "Reshape",
-    ),
-    *("Flatten", "Expand"),
+    *("Gather", "Cast", "Identity", "Shape", "Size", "Transpose", "Squeeze", "Unsqueeze"),
+    *("Reshape", "Flatten", "Expand"),
 )
 _LOOPS = ("Loop", "Scan")
 _MOST_TRIALS = 64  # of choices of the batch axes: 6 inputs with two each
