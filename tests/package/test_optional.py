@@ -128,7 +128,8 @@ def test_no_conversion_needs_pytorch() -> None:
     tutorial = (ROOT / "docs/guide/tutorial.md").read_text(encoding="utf-8")
     [extra] = re.findall(r"^\* (.*`torch`.*)$", tutorial, re.MULTILINE)
     assert extra.endswith("; [converting weights](weights.md#pytorch) does not need it")
-    assert "PyTorch need not be installed" in (ROOT / "docs/guide/weights.md").read_text("utf-8")
+    guide = (ROOT / "docs/guide/weights.md").read_text("utf-8")
+    assert "PyTorch need not be installed" in " ".join(guide.split())
     assert re.search(
         r"^torch = .*no conversion needs it$", (ROOT / "pyproject.toml").read_text(), re.M
     )

@@ -210,8 +210,9 @@ def _embedding(call: Call, table: Any, indices: Traced) -> Traced:
 
 def _concat(call: Call) -> list[Operand]:
     given = [call.operand(k) for k in range(len(call.operands))]
-    if all(isinstance(each, Filled) and each.value == given[0].value for each in given):  # type: ignore[union-attr]
-        return [Filled(given[0].value)]  # type: ignore[union-attr]
+    filled = [each.value for each in given if isinstance(each, Filled)]
+    if len(filled) == len(given) and len({*filled}) == 1:
+        return [Filled(filled[0])]
     arrays = [call.traced(k) for k in range(len(given))]
     if len(arrays) == 1:
         return [arrays[0]]

@@ -231,9 +231,9 @@ class _Tracer:
             isinstance(each, Traced) and not each.is_float for each in operands
         ):
             raise Unsupported("it computes with integers of an input")
-        moved = call.operand(0)
-        if isinstance(moved, Filled) and node.op_type in shapes.OF_EQUAL_ELEMENTS:
-            return [Filled(moved.value)] * len(used)
+        first = call.operand(0)
+        if isinstance(first, Filled) and node.op_type in shapes.OF_EQUAL_ELEMENTS:
+            return [Filled(first.value)] * len(used)
         return function(call)
 
     def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
