@@ -215,7 +215,7 @@ def check(seed: int, number: int, counts: Counts, runtime: Runtime | None = None
     try:
         with np.errstate(all="ignore"):
             compare(session, proto, functools.partial(runtime, data))
-    except (NotRun, NotComparable, ValueError):
+    except (NotRun, NotComparable, ValueError, MemoryError):  # pads may be of any size
         counts["not compared"] += 1
     except AssertionError as error:
         raise AssertionError(f"{text}: {error}") from error
