@@ -46,11 +46,19 @@ ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),
     *("projection", "input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
+FLOAT32, BFLOAT16, INT8 = 0, 1, 2
+_TYPED = {
+    RECURRENT: ("kernel", "recurrent_kernel", "projection"),
+    **dict.fromkeys((DENSE, EMBEDDING, CONVOLUTION), ("kernel",)),
+}
 
 
 @dataclass
 class Layer:
-    """A record. `arrays` has a dictionary by the names in ARRAYS for each direction."""
+    """A record. `arrays` has a dictionary by the names in ARRAYS for each direction.
+
+    `weights` is the type of the arrays in `_TYPED` in the file. Here they are float32.
+    """
 
     kind: int
     input_size: int
@@ -65,6 +73,7 @@ class Layer:
     number: float = 0.0
     epsilon: float = 0.0
     proj_clip: float = 0.0
+    weights: int = FLOAT32
     arrays: Sequence[dict[str, np.ndarray]] = field(default_factory=lambda: [{}])
 
 
@@ -76,10 +85,35 @@ def _record(layer: Layer, offsets: list[int]) -> bytes:
     return RECORD.pack(
         *(layer.kind, layer.cell, layer.directions, layer.merge),
         *(_number(layer.activation), _number(layer.recurrent_activation)),
-        *(layer.flags, 0, layer.input_size, layer.units),
+        *(layer.flags, layer.weights, layer.input_size, layer.units),
         layer.units if layer.hidden_size is None else layer.hidden_size,
         *(layer.number, layer.epsilon, *offsets, layer.proj_clip, bytes(16)),
     )
+
+
+def _data(layer: Layer, name: str, values: np.ndarray) -> bytes:
+    """The bytes of an array, in the type of the layer's weights."""
+    values = np.ascontiguousarray(values, "<f4")
+    if name not in _TYPED.get(layer.kind, ()) or layer.weights not in (BFLOAT16, INT8):
+        return values.tobytes()
+    if layer.weights == BFLOAT16:
+        bits = values.view("<u4")
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()
+    scales, q = quantized(values, layer.kind)
+    return scales.tobytes() + q.tobytes()
+
+
+def quantized(values: np.ndarray, kind: int) -> tuple[np.ndarray, np.ndarray]:
+    """The scales, and the integers [depth, columns], one column or row after the other."""
+    matrix = values.reshape(-1, values.shape[-1])
+    vectors = matrix if kind == EMBEDDING else matrix.T
+    scales = np.zeros(len(vectors), "<f4")
+    q = np.zeros(vectors.shape, "i1")
+    for k, vector in enumerate(vectors):
+        if vector.any():
+            scales[k] = np.abs(vector).max() / np.float32(127)
+            q[k] = np.rint(vector / scales[k])
+    return scales, np.ascontiguousarray(q if kind == EMBEDDING else q.T)
 
 
 class _Arrays:
@@ -93,9 +127,8 @@ class _Arrays:
         offsets = [0] * (2 * len(ARRAYS))
         for direction, arrays in enumerate(layer.arrays):
             for name, values in arrays.items():
-                data = np.ascontiguousarray(values, "<f4").tobytes()
                 offsets[direction * len(ARRAYS) + ARRAYS.index(name)] = self.at
-                self.chunks.append(_padded(data))
+                self.chunks.append(_padded(_data(layer, name, values)))
                 self.at += len(self.chunks[-1])
         return offsets
 

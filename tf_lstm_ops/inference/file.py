@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops.inference import quantization
+
 Array = npt.NDArray[Any]
 
 MAGIC = b"\x89TLOS\r\n\x1a"
@@ -42,6 +44,12 @@ ARRAYS = (
     *("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
 
+WEIGHT_TYPES = ("float32", "bfloat16", "int8")  # their indices are the field `weights`
+TYPED_ARRAYS = {  # by kind, those that have this type
+    RECURRENT: ("kernel", "recurrent_kernel", "projection"),
+    **dict.fromkeys((DENSE, EMBEDDING, CONVOLUTION), ("kernel",)),
+}
+
 _HEADER = struct.Struct("<8sIIQQ32x")
 _HEADER_2 = struct.Struct("<8sIIQ5I20x")
 _INPUT = struct.Struct("<2I5q16x64s")
@@ -65,8 +73,8 @@ class Layer:
     Attributes:
       name: for messages; it is not in the file.
       kind, cell, directions, merge, activation, recurrent_activation, flags, units, hidden_size,
-        number, epsilon, proj_clip, input_size: the fields of the record.
-      arrays: for each direction the arrays by the names of `ARRAYS`.
+        number, epsilon, proj_clip, input_size, weights: the fields of the record.
+      arrays: for each direction the arrays by the names of `ARRAYS`, float32.
       ints, numbers: the fields of the record of a node.
     """
 
@@ -84,6 +92,7 @@ class Layer:
     number: float = 0.0
     epsilon: float = 0.0
     proj_clip: float = 0.0
+    weights: int = 0
     arrays: Sequence[Mapping[str, Array]] = ()
     ints: Sequence[int] = ()
     numbers: Sequence[float] = ()
@@ -177,7 +186,7 @@ def write(graph: Graph) -> Array:
       uint8 [file_size], aligned to 64 bytes.
 
     Raises:
-      ValueError: a name is longer than 63 bytes.
+      ValueError: a name is longer than 63 bytes, or a weight that becomes int8 is not finite.
     """
     chain = _chain(graph)
     if chain is not None:
@@ -228,6 +237,7 @@ def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
             layer.kind > MASKING
             or node.operands != reads
             or layer.flags & RETURNS_STATE
+            or layer.weights
             or (not is_plain and node.batch_axes > 1)
             or layer.activation > DENSE_FUNCTIONS["softmax"]
         ):
@@ -302,13 +312,28 @@ def _arrays(layer: Layer) -> Iterator[tuple[int, int, Array]]:
     """The direction, the index and the contiguous little-endian values of each array."""
     for direction, arrays in enumerate(layer.arrays):
         for name, array in arrays.items():
-            yield direction, ARRAYS.index(name), np.ascontiguousarray(array, "<f4")
+            values = np.ascontiguousarray(array, np.float32)
+            if layer.weights and name in TYPED_ARRAYS[layer.kind]:
+                yield direction, ARRAYS.index(name), _typed(layer, name, values)
+            else:
+                yield direction, ARRAYS.index(name), values.astype("<f4", copy=False)
+
+
+def _typed(layer: Layer, name: str, values: Array) -> Array:
+    """The values of an array in the type of the layer's weights."""
+    if WEIGHT_TYPES[layer.weights] == "bfloat16":
+        return quantization.bfloat16(values).astype("<u2", copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"layer {layer.name}: {name} must be finite to become int8. Received: NaN or infinity"
+        )
+    return quantization.int8_bytes(values, by_row=layer.kind == EMBEDDING)
 
 
 def _record(layer: Layer, offsets: Sequence[int]) -> bytes:
     return _RECORD.pack(
         *(layer.kind, layer.cell, layer.directions, layer.merge),
-        *(layer.activation, layer.recurrent_activation, layer.flags, 0),
+        *(layer.activation, layer.recurrent_activation, layer.flags, layer.weights),
         *(layer.input_size, layer.units, layer.hidden_size),
         *(layer.number, layer.epsilon, *offsets, layer.proj_clip),
     )
