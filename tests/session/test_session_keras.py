@@ -321,7 +321,8 @@ def test_attributes() -> None:
     assert session.returns_sequence and session.can_stream
     assert session.state_shapes == [(4,), (9,), (3,)]
     assert repr(session) == (
-        f"Session(layers=3, input_size={INPUTS}, output_size=2, returns_sequence=True, threads=1)"
+        f"Session(layers=3, input_size={INPUTS}, output_size=2, returns_sequence=True, threads=1, "
+        "weights='float32')"
     )
     backwards = Session(sequential(OURS["backwards"](False)))
     assert not backwards.can_stream and backwards.state_shapes == []

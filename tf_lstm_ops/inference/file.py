@@ -353,3 +353,31 @@ def summary(content: Array) -> Summary:
         return Summary(count)
     *_, inputs, outputs = _HEADER_2.unpack_from(content.data)
     return Summary(count, inputs, outputs)
+
+
+def records(content: Array) -> list[Layer]:
+    """Reads the records of the layers of a file.
+
+    Args:
+      content: uint8, the bytes of a file that the library has accepted.
+
+    Returns:
+      The layers in the order of the file, without names and arrays.
+    """
+    _, version, count, *_ = _HEADER.unpack_from(content.data)
+    start, size = _HEADER.size, _RECORD.size
+    if version > 1:
+        *_, inputs, outputs, operands, _, _ = _HEADER_2.unpack_from(content.data)
+        start += inputs * _INPUT.size + outputs * _OUTPUT.size + _padded(4 * operands)
+        size += _NODE.size
+    return [_layer(content, start + k * size, version > 1) for k in range(count)]
+
+
+def _layer(content: Array, start: int, is_node: bool) -> Layer:
+    """The layer whose record begins at `start`."""
+    *fields, number, epsilon = _RECORD.unpack_from(content.data, start)[:13]
+    names = ("kind", "cell", "directions", "merge", "activation", "recurrent_activation", "flags")
+    ints = _NODE.unpack_from(content.data, start + _RECORD.size)[3:11] if is_node else ()
+    sizes = ("weights", "input_size", "units", "hidden_size")
+    named = dict(zip((*names, *sizes), fields, strict=True))
+    return Layer("", number=number, epsilon=epsilon, ints=ints, **named)

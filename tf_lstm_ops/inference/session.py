@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arguments, arrays, file, messages, native, of_arrays
+from tf_lstm_ops.inference import arguments, arrays, file, messages, native, of_arrays, weight_types
 from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.sources import Sources
 from tf_lstm_ops.inference.stream import Stream
+from tf_lstm_ops.inference.weight_types import LayerWeights, Weights
 
 _Shapes = tuple[arguments.Shape, ...]
 _KEPT_SHAPES = 64  # of inputs, for each of which a session keeps a _Call
@@ -65,11 +66,17 @@ class Session(Sources):
         `from_layers` takes, which needs no Keras.
       threads: the number of threads of a call, from 1 to 256. They share the work of large batches
         and layers; results do not depend on their number.
+      weights: the type of the weights of products: "float32", "bfloat16" or "int8". A layer that
+        would be slower stays float32. Or a dictionary from types to lists of names of layers, such
+        as ``{"int8": ["lstm", "dense_1"]}``; the other layers are float32. Or a function that is
+        called with `LayerWeights` for each layer with products, and returns a type.
 
     Raises:
-      ValueError: the model is not built, or has a layer that a session does not compute; or threads
-        is out of range. The message names the layer and the reason.
-      TypeError: model is neither a model nor a list of layers, or threads is not an integer.
+      ValueError: the model is not built, or has a layer that a session does not compute; threads
+        is out of range; weights has an unknown type or name; or weights that become int8 are not
+        finite. The message names the layer and the reason.
+      TypeError: model is neither a model nor a list of layers, threads is not an integer, or
+        weights is neither a type, a dictionary nor a function.
       ImportError: TensorFlow or Keras is missing. `load` does not need them.
 
     Attributes:
@@ -85,16 +92,17 @@ class Session(Sources):
 
     _names: Sequence[str] = ()  # of the layers; a file has none
 
-    def __init__(self, model: Any, threads: int = 1) -> None:
+    def __init__(self, model: Any, threads: int = 1, weights: Weights = "float32") -> None:
         threads = arguments.checked_threads(threads)
         if of_arrays.is_chain(model):
-            self._open_graph(of_arrays.graph_of(model), threads)
+            graph = weight_types.applied(of_arrays.graph_of(model), weights)
+            self._open_graph(graph, threads)
             return
         messages.require_keras(model)
         _tensorflow.check()
         from tf_lstm_ops.inference import from_keras
 
-        self._open_graph(from_keras.graph_of(model), threads)
+        self._open_graph(weight_types.applied(from_keras.graph_of(model), weights), threads)
 
     def _open_graph(self, model: file.Graph, threads: int) -> None:
         self._names = [node.layer.name for node in model.nodes]
@@ -137,6 +145,11 @@ class Session(Sources):
     def outputs(self) -> tuple[arguments.Spec, ...]:
         """The name, type and shape of each output; None in a shape: it depends on the call."""
         return self._outputs.specs
+
+    @property
+    def weights(self) -> tuple[LayerWeights, ...]:
+        """The type of the weights of each layer that has products, in the order of the file."""
+        return weight_types.layers(file.records(self._content), self._names)
 
     @classmethod
     def load(cls, path: _files.Path, threads: int = 1) -> Session:
@@ -299,5 +312,5 @@ class Session(Sources):
         return (
             f"Session(layers={self._layer_count}, input_size={self.input_size}, "
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
-            f"threads={self.threads})"
+            f"threads={self.threads}, weights={weight_types.summary(self.weights)!r})"
         )

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops import _files
-from tf_lstm_ops.inference import arguments, file, from_rtneural, graph, of_arrays
+from tf_lstm_ops.inference import arguments, file, from_rtneural, graph, of_arrays, weight_types
+from tf_lstm_ops.inference.weight_types import Weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +20,15 @@ class Sources:
         raise NotImplementedError
 
     @classmethod
-    def from_layers(cls, layers: Sequence[Any], threads: int = 1) -> Self:
+    def _of_graph(cls, model: file.Graph, threads: int) -> Self:
+        session = cls.__new__(cls)
+        session._open_graph(model, threads)
+        return session
+
+    @classmethod
+    def from_layers(
+        cls, layers: Sequence[Any], threads: int = 1, *, weights: Weights = "float32"
+    ) -> Self:
         """Makes a session of a chain of layers. It needs neither TensorFlow nor Keras.
 
         >>> import numpy as np
@@ -35,6 +44,7 @@ class Sources:
             `RNNWeights`, whose layer returns all steps, or the pair of a kernel [I, units] and a
             bias [units] of a dense layer.
           threads: see `Session`.
+          weights: see `Session`.
 
         Returns:
           The session.
@@ -44,12 +54,12 @@ class Sources:
           TypeError: an element is no layer.
         """
         threads = arguments.checked_threads(threads)
-        session = cls.__new__(cls)
-        session._open_graph(of_arrays.graph_of(layers), threads)
-        return session
+        return cls._of_graph(weight_types.applied(of_arrays.graph_of(layers), weights), threads)
 
     @classmethod
-    def from_graph(cls, inputs: Any, outputs: Any, threads: int = 1) -> Self:
+    def from_graph(
+        cls, inputs: Any, outputs: Any, threads: int = 1, *, weights: Weights = "float32"
+    ) -> Self:
         """Makes a session of layers that are called on values.
 
         >>> import numpy as np
@@ -64,6 +74,7 @@ class Sources:
             takes the same structure.
           outputs: values: one, a list or a dictionary of them. A call returns the same structure.
           threads: see `Session`.
+          weights: see `Session`.
 
         Returns:
           The session.
@@ -73,9 +84,7 @@ class Sources:
           TypeError: inputs or outputs are not values.
         """
         threads = arguments.checked_threads(threads)
-        session = cls.__new__(cls)
-        session._open_graph(graph.lower(inputs, outputs), threads)
-        return session
+        return cls._of_graph(weight_types.applied(graph.lower(inputs, outputs), weights), threads)
 
     @classmethod
     def from_onnx(
@@ -87,6 +96,7 @@ class Sources:
         shapes: Mapping[str, Sequence[int | None]] | None = None,
         check: bool = True,
         threads: int = 1,
+        weights: Weights = "float32",
     ) -> Self:
         """Makes a session of an ONNX model. It needs the package onnx, not TensorFlow.
 
@@ -105,8 +115,10 @@ class Sources:
           shapes: the sizes of axes that the model leaves open, by the names of inputs, such as
             {"audio": [None, 512]}; None: any.
           check: whether the session is compared with the model on random inputs. ONNX Runtime runs
-            the model where it is installed, else ``onnx.reference``.
+            the model where it is installed, else ``onnx.reference``. The comparison is that of a
+            session of float32, also with other weights.
           threads: see `Session`.
+          weights: see `Session`.
 
         Returns:
           The session.
@@ -122,15 +134,23 @@ class Sources:
         from tf_lstm_ops.inference import from_onnx
 
         model, proto = from_onnx.read(source, outputs, constants, shapes)
-        session = cls.__new__(cls)
-        session._open_graph(model, threads)
+        typed = weight_types.applied(model, weights)
         if check:
+            session = cls._of_graph(model, threads)
             proto.compare(session)
-        return session
+            if typed is model:
+                return session
+        return cls._of_graph(typed, threads)
 
     @classmethod
     def from_torch(
-        cls, source: Any, layers: Any = None, *, check: Any = True, threads: int = 1
+        cls,
+        source: Any,
+        layers: Any = None,
+        *,
+        check: Any = True,
+        threads: int = 1,
+        weights: Weights = "float32",
     ) -> Self:
         """Makes a session of modules of PyTorch, or of a state dict. It needs no TensorFlow.
 
@@ -149,8 +169,10 @@ class Sources:
             names of classes without weights, such as "ReLU", and of layers as above.
           check: whether the session is compared with PyTorch on random inputs; or what computes
             the whole model: a module or function that takes a tensor [B, T, features], of an
-            Embedding [B, T] of type int64.
+            Embedding [B, T] of type int64. The comparison is that of a session of float32, also
+            with other weights.
           threads: see `Session`.
+          weights: see `Session`.
 
         Returns:
           The session.
@@ -168,14 +190,18 @@ class Sources:
         from tf_lstm_ops.inference import from_torch
 
         model, reference = from_torch.read(source, layers)
-        session = cls.__new__(cls)
-        session._open_graph(model, threads)
+        typed = weight_types.applied(model, weights)
         if check is not False:
+            session = cls._of_graph(model, threads)
             reference.compare(session, check)
-        return session
+            if typed is model:
+                return session
+        return cls._of_graph(typed, threads)
 
     @classmethod
-    def from_rtneural(cls, path: _files.Path, threads: int = 1) -> Self:
+    def from_rtneural(
+        cls, path: _files.Path, threads: int = 1, *, weights: Weights = "float32"
+    ) -> Self:
         """Makes a session of a JSON file of RTNeural, AIDA-X or GuitarML, without TensorFlow.
 
         The reference page "Models of other programs in sessions" lists the layers and options.
@@ -183,6 +209,7 @@ class Sources:
         Args:
           path: the file, a regular one: a string, bytes or a path.
           threads: see `Session`.
+          weights: see `Session`.
 
         Returns:
           The session, whose input is [B, T, I].
@@ -193,4 +220,4 @@ class Sources:
             wrong shape; or threads is out of range. The message names the layer.
           TypeError: path has another type.
         """
-        return cls.from_graph(*from_rtneural.graph_of(path), threads)
+        return cls.from_graph(*from_rtneural.graph_of(path), threads, weights=weights)
