@@ -9,7 +9,7 @@ import pytest
 from session import graphs
 from session import layers as test_layers
 from session import session_file as f
-from tf_lstm_ops.inference import file, graph, layers, quantization
+from tf_lstm_ops.inference import file, graph, layers, quantization, weight_types
 
 Array = np.ndarray
 KINDS = (f.RECURRENT, f.DENSE, f.EMBEDDING, f.CONVOLUTION)
@@ -77,6 +77,20 @@ def test_float32_stays_version_1(name: str, rng: np.random.Generator) -> None:
     made = f.Graph([f.Input([-1, test_layers.INPUTS])], nodes, [value])
     assert file.write(of_package(made)).tobytes() == f.write(chain)
     assert file.write(of_package(typed(made, f.INT8)))[8] == 2  # the version
+
+
+@pytest.mark.parametrize(("weights", "part"), [("bfloat16", 0.5), ("int8", 0.25)])
+def test_sizes(weights: str, part: float, rng: np.random.Generator) -> None:
+    """Scales, biases and records are what is over."""
+    shapes = [(256, 1024), (256, 1024), (1024,)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    x = layers.Input((None,), "int32")
+    y = layers.LSTM(arrays)(layers.Embedding(np.ones((1000, 256)))(x))
+    made = graph.lower(x, layers.Dense(np.ones((256, 1000)))(y))
+    whole, less = (
+        len(file.write(weight_types.applied(made, each))) for each in ("float32", weights)
+    )
+    assert part < less / whole < part + 0.01
 
 
 @pytest.mark.parametrize("axis", [0, 1])
