@@ -7,8 +7,17 @@ its file. Nothing but a session of a Keras model needs more than NumPy. `get_inc
 """
 
 from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.compare import Comparison, OutputErrors
 from tf_lstm_ops.inference.folders import get_include, get_library_dir
 from tf_lstm_ops.inference.session import Session
 from tf_lstm_ops.inference.stream import Stream
 
-__all__ = ["Session", "Stream", "get_include", "get_library_dir", "layers"]
+__all__ = [
+    "Comparison",
+    "OutputErrors",
+    "Session",
+    "Stream",
+    "get_include",
+    "get_library_dir",
+    "layers",
+]
