@@ -148,6 +148,18 @@ def test_several_outputs(structure: type) -> None:
     assert norms == pytest.approx([0.5 / 1.5, 0.5 / 2.5], rel=1e-14)
 
 
+def test_the_first_result_counts() -> None:
+    """Later calls are for the time only. Both are called equally often, at least seven times."""
+    calls: list[int] = []
+
+    def other(x: Any) -> Any:
+        calls.append(1)
+        return x + len(calls)
+
+    [output] = identity().compare(other, np.zeros((B, T, C), "float32")).outputs
+    assert output.largest == 1 and len(calls) == 7
+
+
 # (an element of the session, of the reference): largest, relative norm. The others are 1 and 1.
 NOT_FINITE = [
     ((NAN, NAN), (0, 0)),
