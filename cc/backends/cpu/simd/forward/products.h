@@ -37,7 +37,7 @@ TF_LSTM_OPS_NOINLINE void RoundRows(const Forward<T>& f,
     for (int64_t e = rows.begin; rows.quads && e < rows.end; ++e) {
       const PackedRow at = f.At(e);
       RoundToQuads(of_m ? f.M(at) : f.PreviousH(at), width, f.format,
-                   f.Quads(at, rows));
+                   f.Quads(e, rows));
     }
   }
 }

@@ -134,19 +134,18 @@ struct Forward {
     }
     return rounds_x() ? rounded_x + at.index * words : X(at);
   }
-  const T* FactorH(const PackedRow& at, const ForwardRows<T>& rows) const {
-    if (kCanQuads && rows.quads) return Quads(at, rows);
+  const T* FactorH(const PackedRow& at) const {
     return effective_h_sets() == 0 ? PreviousH(at)
                                    : EffectiveH(at.batch, at.ordinal, 0);
   }
 
   // The rows of m that the second product reads.
   const T* FactorM(const PackedRow& at, const ForwardRows<T>& rows) const {
-    return kCanQuads && rows.quads ? Quads(at, rows) : M(at);
+    return kCanQuads && rows.quads ? Quads(at.index, rows) : M(at);
   }
   // A row of rows.quads.
-  T* Quads(const PackedRow& at, const ForwardRows<T>& rows) const {
-    return rows.quads + (at.index - rows.begin) * quad_words();
+  T* Quads(int64_t e, const ForwardRows<T>& rows) const {
+    return rows.quads + (e - rows.begin) * quad_words();
   }
 
   // The rows of a step: all of them, or those of a slice.

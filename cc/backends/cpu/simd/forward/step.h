@@ -256,11 +256,12 @@ struct ForwardStep {
       for (int64_t r = 0; r < band.rows; ++r) {
         if (r > 0) at = f.valid.Next(at);
         band.x[r] = f.FactorX(at, rows);
-        band.h_prev[r] = f.FactorH(at, rows);
+        band.h_prev[r] = f.FactorH(at);
         band.m[r] = f.M(at);
         band.state[r] = f.State(at);
         band.output[r] = at.output;
       }
+      ReadQuads(f, rows, &band);
       use(band);
     }
   }

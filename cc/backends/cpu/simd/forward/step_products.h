@@ -22,6 +22,18 @@ struct RowBand {
   int64_t output[kBandRows];  // rows of the outputs
 };
 
+// Sets the rows of h_prev to those of rows.quads, unless that is null.
+template <class T>
+TF_LSTM_OPS_NOINLINE void ReadQuads(const Forward<T>& f,
+                                    const ForwardRows<T>& rows,
+                                    RowBand<T>* band) {
+  if constexpr (Forward<T>::kCanQuads) {
+    for (int64_t r = 0; rows.quads && r < band->rows; ++r) {
+      band->h_prev[r] = f.Quads(band->begin + r, rows);
+    }
+  }
+}
+
 // Rows [first, first + rows) of a band, at most f.most_rows(), and one vector
 // of units from u on.
 template <class T>

@@ -104,8 +104,10 @@ void MultiplyQuads(const float* const* a, int64_t rows, const QuadColumns& b,
 
 // The same for one row of A and kGroups groups of columns.
 template <int kGroups, int C>
-void MultiplyQuadsOfRow(const float* a, const QuadColumns& b,
-                        WeightFormat format, VecT<float>* sums) {
+TF_LSTM_OPS_NOINLINE void MultiplyQuadsOfRow(const float* a,
+                                             const QuadColumns& b,
+                                             WeightFormat format,
+                                             VecT<float>* sums) {
   if constexpr (kHasFusedDots) {
     if (format == WeightFormat::kInt8FusedQuads) {
       return AccumulateQuads<1, kGroups, C, true>(&a, b, sums);
