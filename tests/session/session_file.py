@@ -46,7 +46,7 @@ ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),
     *("projection", "input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
-FLOAT32, BFLOAT16, INT8 = 0, 1, 2
+WEIGHTS = FLOAT32, BFLOAT16, INT8 = 0, 1, 2
 TYPED = {  # arrays of the type of the weights
     RECURRENT: ("kernel", "recurrent_kernel", "projection"),
     **dict.fromkeys((DENSE, EMBEDDING, CONVOLUTION), ("kernel",)),

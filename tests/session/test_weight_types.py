@@ -80,7 +80,8 @@ def test_quantized(rng: np.random.Generator, axis: int) -> None:
     matrix = (rng.standard_normal((300, 40)) * 2.0**exponents).astype(np.float32)
     matrix[:, 3] = 0
     matrix = matrix if axis == 0 else np.ascontiguousarray(matrix.T)
-    q, scales = quantization.quantized(matrix, axis)
+    with np.errstate(divide="raise", invalid="raise"):
+        q, scales = quantization.quantized(matrix, axis)
     wide = matrix.astype(np.float64)
     largest = np.abs(wide).max(axis)
     assert q.dtype == np.int8 and scales.dtype == np.float32 and q.shape == matrix.shape
