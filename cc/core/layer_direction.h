@@ -44,7 +44,6 @@ struct RnnConfig {
   // pre-activations are rounded to bfloat16 before each product. All other
   // values stay float.
   bool bfloat16 = false;
-
   bool projected() const { return hidden_size < cell_size; }
   bool clips_h() const { return projected() && proj_clip > 0; }
 };
@@ -60,9 +59,14 @@ struct GateMatrices {
   // Set in place of `data` where T is const float and the weights are stored as
   // bfloat16.
   const BFloat16* bfloat16 = nullptr;
+  // Set in place of `data` where the weights are integers from -127 to 127. A
+  // weight is the integer times the scale of its column: scales[g * gate_stride
+  // + n]. The column stride is 1.
+  const int8_t* int8 = nullptr;
+  const float* scales = nullptr;
 
   // Whether the weights are present.
-  explicit operator bool() const { return data || bfloat16; }
+  explicit operator bool() const { return data || bfloat16 || int8; }
   // The matrix of the gate in a block. `data` must be set.
   T* Block(int block) const { return data + block * gate_stride; }
 

@@ -76,7 +76,7 @@ struct LayerRecord {
   uint32_t activation;
   uint32_t recurrent_activation;
   uint32_t flags;
-  uint32_t reserved;
+  uint32_t weights;  // WeightType, reserved in version 1
   uint64_t input_size;
   uint64_t units;
   uint64_t hidden_size;
@@ -88,6 +88,7 @@ struct LayerRecord {
 };
 static_assert(sizeof(LayerRecord) == 256);
 static_assert(offsetof(LayerRecord, flags) == 24);
+static_assert(offsetof(LayerRecord, weights) == 28);
 static_assert(offsetof(LayerRecord, input_size) == 32);
 static_assert(offsetof(LayerRecord, number) == 56);
 static_assert(offsetof(LayerRecord, arrays) == 72);
@@ -131,6 +132,9 @@ enum Flags : uint32_t {
   kReturnsState = 16,
   kReturnsMask = 32,
 };
+
+// The type of the matrices of a layer: those of NodeReader::Matrix and Table.
+enum WeightType : uint32_t { kFloat32 = 0, kBFloat16 = 1, kInt8 = 2 };
 
 // The tables of a file of either version. A file of version 1 has the graph of
 // its chain.

@@ -7,6 +7,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "backends/cpu/weights/weight_format.h"
+
 namespace tf_lstm_ops::session {
 namespace {
 
@@ -53,7 +55,7 @@ void NodeReader::Fail(const char* format, ...) {
 bool NodeReader::Finish() {
   if (!ok_) return false;
   const LayerRecord& layer = record_.layer;
-  if (layer.reserved != 0 || record_.reserved != 0 ||
+  if (record_.reserved != 0 ||
       !AllZero(layer.reserved_bytes, sizeof(layer.reserved_bytes)) ||
       !AllZero(record_.reserved_bytes, sizeof(record_.reserved_bytes))) {
     Fail("a reserved byte is not 0");
@@ -72,6 +74,7 @@ bool NodeReader::Finish() {
       {"hidden_size", layer.hidden_size},
   };
   Flags(0);
+  if (!has_matrix_) InRange("weights", layer.weights, kFloat32, kFloat32);
   for (const auto& field : integers) InRange(field.name, field.value, 0, 0);
   if (layer.number != 0) NumberFails("number", layer.number, "0");
   if (layer.epsilon != 0) NumberFails("epsilon", layer.epsilon, "0");
@@ -209,9 +212,74 @@ void NodeReader::ArrayFails(int direction, int array, uint64_t offset,
 
 const float* NodeReader::Array(int direction, int array, bool is_required,
                                std::initializer_list<int64_t> sizes) {
+  return reinterpret_cast<const float*>(
+      Bytes(direction, array, is_required, sizes, sizeof(float)));
+}
+
+GateMatrices<const float> NodeReader::Matrix(int direction, int array,
+                                             int64_t depth, int64_t columns) {
+  if (record_.layer.weights == kInt8) {
+    InRange("the number of rows of a matrix of int8",
+            static_cast<uint64_t>(depth), 1, cpu::kMostInt8Rows);
+  }
+  return Typed(direction, array, depth, columns, columns);
+}
+
+GateMatrices<const float> NodeReader::Table(int array, int64_t rows,
+                                            int64_t columns) {
+  return Typed(0, array, rows, columns, rows);
+}
+
+GateMatrices<const float> NodeReader::Typed(int direction, int array,
+                                            int64_t rows, int64_t columns,
+                                            int64_t scales) {
+  has_matrix_ = true;
+  GateMatrices<const float> matrix;
+  matrix.row_stride = matrix.gate_stride = columns;
+  matrix.column_stride = 1;
+  const uint64_t offset = record_.layer.arrays[direction][array];
+  switch (InRange("weights", record_.layer.weights, kFloat32,
+                  file_.version == 1 ? kFloat32 : kInt8)) {
+    case kBFloat16:
+      matrix.bfloat16 = reinterpret_cast<const BFloat16*>(
+          Bytes(direction, array, true, {rows, columns}, sizeof(BFloat16)));
+      break;
+    case kInt8: {
+      // The scales, of four bytes each, are followed by the integers.
+      const char* bytes =
+          Bytes(direction, array, true, {rows, columns}, 1, 4 * scales);
+      if (bytes == nullptr) break;
+      matrix.scales = reinterpret_cast<const float*>(bytes);
+      matrix.int8 = reinterpret_cast<const int8_t*>(matrix.scales + scales);
+      CheckInt8(direction, array, offset, matrix, scales, rows * columns);
+      break;
+    }
+    default:
+      matrix.data = Array(direction, array, true, {rows, columns});
+  }
+  return matrix;
+}
+
+void NodeReader::CheckInt8(int direction, int array, uint64_t offset,
+                           const GateMatrices<const float>& matrix,
+                           int64_t scales, int64_t elements) {
+  for (int64_t k = 0; k < scales; ++k) {
+    if (matrix.scales[k] >= 0 && matrix.scales[k] <= FLT_MAX) continue;
+    return ArrayFails(direction, array, offset,
+                      "a scale must be finite and not negative");
+  }
+  if (std::find(matrix.int8, matrix.int8 + elements, INT8_MIN) !=
+      matrix.int8 + elements) {
+    ArrayFails(direction, array, offset, "an integer must not be -128");
+  }
+}
+
+const char* NodeReader::Bytes(int direction, int array, bool is_required,
+                              std::initializer_list<int64_t> sizes,
+                              uint64_t element, uint64_t before) {
   const uint64_t offset = Take(&record_.layer.arrays[direction][array]);
   if (!ok_) return nullptr;
-  const auto fails = [&](const char* what) -> const float* {
+  const auto fails = [&](const char* what) -> const char* {
     ArrayFails(direction, array, offset, what);
     return nullptr;
   };
@@ -220,12 +288,13 @@ const float* NodeReader::Array(int direction, int array, bool is_required,
   }
   if (offset % kAlignment != 0) return fails("must be a multiple of 64");
   if (offset < file_.first) return fails("must lie behind the records");
-  uint64_t bytes = sizeof(float);
+  uint64_t bytes = element;
   bool fits = true;
   for (const int64_t size : sizes) {
     fits = fits &&
            !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes);
   }
+  fits = fits && !__builtin_add_overflow(bytes, before, &bytes);
   if (!fits || offset > file_.size || bytes > file_.size - offset) {
     char text[100];
     std::snprintf(text, sizeof(text),
@@ -237,8 +306,7 @@ const float* NodeReader::Array(int direction, int array, bool is_required,
     return fails("all arrays must not have more bytes than the file");
   }
   file_.room -= bytes;
-  return reinterpret_cast<const float*>(static_cast<const char*>(file_.data) +
-                                        offset);
+  return static_cast<const char*>(file_.data) + offset;
 }
 
 }  // namespace tf_lstm_ops::session

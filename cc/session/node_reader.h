@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/layer_direction.h"
 #include "session/error.h"
 #include "session/file_format.h"
 
@@ -54,6 +55,13 @@ class NodeReader {
   // where it is absent, which fails if it is required.
   const float* Array(int direction, int array, bool is_required,
                      std::initializer_list<int64_t> sizes);
+  // A matrix [depth, columns] of the weights of a product, which must be
+  // present, of the layer's type of weights. The view has one gate.
+  GateMatrices<const float> Matrix(int direction, int array, int64_t depth,
+                                   int64_t columns);
+  // The same for a table whose rows are looked up: scales are those of its
+  // rows.
+  GateMatrices<const float> Table(int array, int64_t rows, int64_t columns);
 
   uint32_t kind() const { return kind_; }
   uint32_t operand_count() const { return operand_count_; }
@@ -65,6 +73,14 @@ class NodeReader {
   T Take(T* field);
   int64_t Size(const char* name, uint64_t* field, int64_t low, int64_t high);
   void NumberFails(const char* name, double value, const char* wanted);
+  const char* Bytes(int direction, int array, bool is_required,
+                    std::initializer_list<int64_t> sizes, uint64_t element,
+                    uint64_t before = 0);
+  GateMatrices<const float> Typed(int direction, int array, int64_t rows,
+                                  int64_t columns, int64_t scales);
+  void CheckInt8(int direction, int array, uint64_t offset,
+                 const GateMatrices<const float>& matrix, int64_t scales,
+                 int64_t elements);
   void ArrayFails(int direction, int array, uint64_t offset, const char* what);
   double Bound(const char* name, double value);
 
@@ -74,6 +90,7 @@ class NodeReader {
   const uint32_t index_;
   Error* const error_;
   bool ok_ = true;
+  bool has_matrix_ = false;
 };
 
 }  // namespace tf_lstm_ops::session

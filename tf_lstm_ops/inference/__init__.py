@@ -7,9 +7,22 @@ needs more than NumPy. `get_include` and `get_library_dir` return folders for pr
 """
 
 from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.compare import Comparison, OutputErrors
 from tf_lstm_ops.inference.folders import get_include, get_library_dir
 from tf_lstm_ops.inference.session import Session
 from tf_lstm_ops.inference.stream import Stream
 from tf_lstm_ops.inference.weight_types import LayerWeights
 
+<<<<<<< HEAD
 __all__ = ["LayerWeights", "Session", "Stream", "get_include", "get_library_dir", "layers"]
+=======
+__all__ = [
+    "Comparison",
+    "OutputErrors",
+    "Session",
+    "Stream",
+    "get_include",
+    "get_library_dir",
+    "layers",
+]
+>>>>>>> w-q66a

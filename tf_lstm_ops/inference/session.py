@@ -12,8 +12,18 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
-from tf_lstm_ops.inference import arguments, arrays, file, messages, native, of_arrays, weight_types
+from tf_lstm_ops.inference import (
+    arguments,
+    arrays,
+    compare,
+    file,
+    messages,
+    native,
+    of_arrays,
+    weight_types,
+)
 from tf_lstm_ops.inference.arrays import Floats
+from tf_lstm_ops.inference.compare import Comparison
 from tf_lstm_ops.inference.sources import Sources
 from tf_lstm_ops.inference.stream import Stream
 from tf_lstm_ops.inference.weight_types import LayerWeights, Weights
@@ -304,6 +314,48 @@ class Session(Sources):
           MemoryError: there is no memory.
         """
         return Stream(self, batch)
+
+    def compare(self, model_or_session: Any, x: Any, mask: Any = None) -> Comparison:
+        """Compares the session with a reference, prints the errors and times, and returns them.
+
+        The reference is the first result of ``model_or_session(x)``, with ``mask=mask`` if there is
+        a mask. Both are called in turn, at least seven times and for at least 0.2 seconds; the
+        first two calls are not timed. The time of a call includes the conversion of its result to
+        NumPy arrays.
+
+        >>> import numpy as np
+        >>> from tf_lstm_ops.inference import Session, layers
+        >>> session = Session.from_layers([layers.Dense([[0.5, 1], [1.5, 2]], name="dense")])
+        >>> def rounded(x):
+        ...     return x @ np.array([[0.5, 1], [1.75, 2]])
+        >>> x = np.ones((3, 4, 2), "float32")
+        >>> errors = session.compare(rounded, x).outputs[0]  # doctest: +NORMALIZE_WHITESPACE
+        output  elements  largest error  mean error  relative norm  equal argmax
+        output 0      24       2.50e-01    1.25e-01       6.67e-02       100.00%
+        time of a call: ... ms; other: ... ms, ... times as long
+        >>> errors.largest, errors.mean
+        (0.25, 0.125)
+
+        Args:
+          model_or_session: another session, a Keras model, or a function. It gets x as it is, but
+            lists of numbers as arrays, and masks as boolean NumPy arrays. Its result has the
+            structure of the session's: an array or tensor that NumPy can read, or a list or a
+            dictionary of them.
+          x: see a call of the session.
+          mask: see a call of the session.
+
+        Returns:
+          The errors of each output, and the median times.
+
+        Raises:
+          ValueError: the results have different shapes, another number of arrays or other names; or
+            x or mask is wrong.
+          TypeError: model_or_session cannot be called, or its result has another structure.
+        """
+        taken = self._inputs, self._masks
+        report = compare.compare(self, model_or_session, x, mask, taken, self._outputs)
+        print(report)
+        return report
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Session cannot be copied or pickled. Use Session.save and Session.load")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.compare import differences
 
 if TYPE_CHECKING:
     from tf_lstm_ops.inference.session import Session
@@ -117,12 +118,9 @@ def _checked(result: Array, expected: Array, source: str, name: str, advice: str
             f"{what} of {source} has the shape {expected.shape}, and that of the session "
             f"{result.shape}. {advice}"
         )
-    a, b = result.astype(np.float64), expected.astype(np.float64).reshape(result.shape)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        error = np.where(same, 0.0, np.abs(a - b))
+    error = differences(result, expected.reshape(result.shape))
     largest = float(np.nan_to_num(error, nan=np.inf).max(initial=0.0))
-    size = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
+    size = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
     if largest > TOLERANCE * size + ABSOLUTE:
         raise ValueError(
             f"{what} of the session differs from that of {source} by {largest:.2g}, where the "

@@ -9,6 +9,7 @@
 #include "backends/cpu/forward_engine.h"
 #include "backends/cpu/weights/weights_hash.h"
 #include "core/float16.h"
+#include "core/layer_direction.h"
 
 namespace tf_lstm_ops {
 
@@ -17,6 +18,7 @@ struct PackedProduct {
   const float* packed;
   const float* bias;
   int64_t depth, columns;
+  cpu::WeightFormat format;
 };
 
 // The functions of one instruction set.
@@ -25,17 +27,20 @@ struct Engine {
   // Sets `row` to a layer that OneRow serves, whose weights are packed.
   // `memory` is for the arrays of `row`; with null memory none is written.
   // Returns the number of floats of these arrays.
-  int64_t (*set_row_layer)(const LayerDirection<float>& layer, float* packed,
+  int64_t (*set_row_layer)(const LayerDirection<float>& layer,
+                           cpu::WeightFormat format, float* packed,
                            float* memory, RowLayer* row);
-  // Packs weights [depth, columns], unless `packed` is null. Returns the number
-  // of packed floats.
-  int64_t (*pack_product)(const float* weights, int64_t depth, int64_t columns,
-                          float* packed);
+  // Packs weights [depth, columns], the only gate of `weights`, unless `packed`
+  // is null. Returns the number of packed floats.
+  int64_t (*pack_product)(const GateMatrices<const float>& weights,
+                          cpu::WeightFormat format, int64_t depth,
+                          int64_t columns, float* packed);
   // y = x W + bias of `rows` rows: x[r] is a row of x, which may overlap
   // others. Rows of y are y_stride apart. The bits of a row do not depend on
-  // the others.
+  // the others. `rounded` is scratch memory of MostFactorFloats() elements for
+  // each row, which is used for int8 only.
   void (*run_product)(const PackedProduct& product, const float* const* x,
-                      int64_t rows, float* y, int64_t y_stride);
+                      int64_t rows, float* y, int64_t y_stride, float* rounded);
   // A hash of `size` bytes.
   cpu::WeightsHash (*hash)(const void* data, size_t size,
                            const cpu::HashKey& key);

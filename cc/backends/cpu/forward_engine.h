@@ -71,10 +71,7 @@ cpu::ForwardProblem ProblemOf(const EngineForward<T>& layer,
   for (int k = 0; k < kMaxSavedActivations; ++k) {
     problem.saves = problem.saves || layer.saved.Has(k);
   }
-  problem.format = FormatOf(problem);
-  const bool pairs = problem.format == cpu::WeightFormat::kBFloat16Pairs;
-  problem.rates = cpu::RatesFor(problem.packed_bytes(),
-                                pairs ? engine.traits.pairs_speed : 1);
+  SetFormat(FormatOf(problem), &problem);
   return problem;
 }
 
@@ -110,6 +107,7 @@ struct RowLayer {
   RnnConfig config;   // its cell_size is H'
   int64_t units = 0;  // H
   int vectors = 1;    // of units that a step computes together, at most
+  cpu::WeightFormat format = cpu::WeightFormat::kElements;
   RnnWeights<const float> weights;          // the peepholes only
   const float* packed_input = nullptr;      // see PackedLayer
   const float* packed_recurrent = nullptr;  // see PackedLayer
@@ -137,9 +135,14 @@ using RowFunction = decltype(RowLayer::run);
 // Steps whose x W is computed together, in bands of kRows rows.
 constexpr int64_t kRowChunk = 2 * kRows;
 
-// Elements of RowSteps::scratch.
+// Elements of RowSteps::scratch: the next h, z of a chunk, h and x of a chunk
+// as the products read them.
 inline int64_t RowScratch(const RowLayer& layer) {
-  return layer.config.cell_size * (1 + kRowChunk * kMaxPreActivations);
+  const int64_t rounded =
+      cpu::MostFactorFloats(layer.config.hidden_size) +
+      kRowChunk * cpu::MostFactorFloats(layer.config.input_size);
+  return layer.config.cell_size * (1 + kRowChunk * kMaxPreActivations) +
+         (layer.format == cpu::WeightFormat::kElements ? 0 : rounded);
 }
 
 }  // namespace tf_lstm_ops

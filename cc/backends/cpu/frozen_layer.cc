@@ -15,10 +15,11 @@ std::unique_ptr<AlignedBuffer> AllocateFloats(int64_t count) {
   return std::make_unique<AlignedBuffer>(count * sizeof(float));
 }
 
-ForwardProblem FrozenProblem(const EngineForward<float>& layer) {
-  ForwardProblem problem = ProblemOf(layer, EngineFor(layer.config).forward);
-  problem.weights = WeightsState::kFilled;
-  return problem;
+WeightFormat FormatOf(const RnnConfig& config,
+                      const GateMatrices<const float>& weights) {
+  const int64_t elements = GateCount(config.cell) * config.cell_size *
+                           (config.input_size + config.hidden_size);
+  return FrozenFormat(weights, elements, EngineFor(config).forward.traits);
 }
 
 // Memory for all passes of no more rows and steps than `pass`.
@@ -33,16 +34,28 @@ void Reserve(const PlannedForward<float>& pass, const ForwardProblem& problem,
 
 FrozenLayer::FrozenLayer(const RnnConfig& config,
                          const RnnWeights<const float>& weights)
-    : config_(config), weights_(weights) {
+    : config_(config),
+      weights_(weights),
+      format_(FormatOf(config, weights.recurrent)) {
   const Engine& engine = EngineFor(config);
   const LayerForward<float> layer = LayerOf();
-  constexpr WeightFormat kFormat = WeightFormat::kElements;
-  packed_ = AllocateFloats(engine.forward.pack(layer, kFormat, nullptr));
-  engine.forward.pack(layer, kFormat, Floats(*packed_));
-  if (!HasOneRow(ForwardProblem(config, engine.forward.traits))) return;
+  packed_ = AllocateFloats(engine.forward.pack(layer, format_, nullptr));
+  engine.forward.pack(layer, format_, Floats(*packed_));
+  ForwardProblem problem(config, engine.forward.traits);
+  problem.format = format_;
+  if (!HasOneRow(problem)) return;
   row_arrays_ = AllocateFloats(
-      engine.set_row_layer(layer, Floats(*packed_), nullptr, &row_));
-  engine.set_row_layer(layer, Floats(*packed_), Floats(*row_arrays_), &row_);
+      engine.set_row_layer(layer, format_, Floats(*packed_), nullptr, &row_));
+  engine.set_row_layer(layer, format_, Floats(*packed_), Floats(*row_arrays_),
+                       &row_);
+}
+
+ForwardProblem FrozenLayer::ProblemOf(const EngineForward<float>& layer) const {
+  ForwardProblem problem =
+      tf_lstm_ops::ProblemOf(layer, EngineFor(layer.config).forward);
+  problem.weights = WeightsState::kFilled;
+  SetFormat(format_, &problem);
+  return problem;
 }
 
 // The order of the pre-activations is the engine's.
@@ -58,6 +71,7 @@ PlannedForward<float> FrozenLayer::PassOf(
     const EngineForward<float>& layer) const {
   PlannedForward<float> pass;
   pass.layer = &layer;
+  pass.plan.format = format_;
   pass.packed = Floats(*packed_);
   pass.is_packed = true;
   return pass;
@@ -74,7 +88,7 @@ void FrozenLayer::Run(const FrozenLayer* const* layers,
     passes[k].weights = layers[k]->weights_;
     planned[k] =
         layers[k]->PassOf(arguments[k].emplace(passes[k], valid[k]).engine());
-    problems[k] = FrozenProblem(*planned[k].layer);
+    problems[k] = layers[k]->ProblemOf(*planned[k].layer);
   }
   Reserve(planned[0], problems[0], count, threads, memory);
   PlanAndRun(EngineFor(layers[0]->config_).forward, problems, planned, count,
@@ -93,7 +107,7 @@ ForwardPlan FrozenLayer::PlanSteps(int64_t batch, int64_t steps, int threads,
   EngineForward<float> layer;
   static_cast<LayerForward<float>&>(layer) = LayerOf();
   layer.valid = &valid;
-  const ForwardProblem problem = FrozenProblem(layer);
+  const ForwardProblem problem = ProblemOf(layer);
   PlannedForward<float> pass = PassOf(layer);
   PlanForward(&problem, 1, threads, &pass.plan);
   Reserve(pass, problem, 1, threads, memory);

@@ -57,8 +57,12 @@ class FrozenLayer {
   // A pass that has no plan yet.
   PlannedForward<float> PassOf(const EngineForward<float>& layer) const;
 
+  // A problem with the layer's format of packed weights.
+  ForwardProblem ProblemOf(const EngineForward<float>& layer) const;
+
   const RnnConfig config_;
   const RnnWeights<const float> weights_;
+  const WeightFormat format_;
   std::unique_ptr<AlignedBuffer> packed_, row_arrays_;
   RowLayer row_;  // of passes of one row; its function is null without any
 };

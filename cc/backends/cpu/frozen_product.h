@@ -12,22 +12,25 @@ namespace tf_lstm_ops::cpu {
 
 class FrozenProduct {
  public:
-  // Packs `weights` [depth, columns]. `bias` [columns] may be null, else it
-  // must outlive the object. Throws std::bad_alloc.
-  FrozenProduct(const float* weights, const float* bias, int64_t depth,
-                int64_t columns);
+  // Packs `weights` [depth, columns], of one gate. `bias` [columns] may be
+  // null, else it must outlive the object. Throws std::bad_alloc.
+  FrozenProduct(const GateMatrices<const float>& weights, const float* bias,
+                int64_t depth, int64_t columns);
 
   // Computes `rows` rows of y, y_stride apart, on this thread. x[r] is a row of
-  // `depth` elements, which may overlap others. The bits of a row do not depend
-  // on the others. Thread-safe. It allocates nothing and takes no lock.
-  void Run(const float* const* x, int64_t rows, float* y,
-           int64_t y_stride) const {
-    SelectedInstructionSet().engine->run_product(product_, x, rows, y,
-                                                 y_stride);
+  // `depth` elements, which may overlap others. `scratch` has
+  // rows * scratch_floats() elements. The bits of a row do not depend on the
+  // others. Thread-safe. It allocates nothing and takes no lock.
+  void Run(const float* const* x, int64_t rows, float* y, int64_t y_stride,
+           float* scratch) const {
+    SelectedInstructionSet().engine->run_product(product_, x, rows, y, y_stride,
+                                                 scratch);
   }
 
   int64_t depth() const { return product_.depth; }
   int64_t columns() const { return product_.columns; }
+  // Elements of scratch memory for a row.
+  int64_t scratch_floats() const;
   // Predicted nanoseconds of a row, for the number of threads.
   double row_time() const;
 

@@ -8,6 +8,7 @@
 #include "backends/cpu/plan/forward_schedule.h"
 #include "backends/cpu/sizes.h"
 #include "backends/cpu/team/thread_team.h"
+#include "session/layer.h"
 
 namespace tf_lstm_ops::session {
 
@@ -28,6 +29,26 @@ inline Bands ProductBands(int64_t rows, double row_time, int threads) {
   const int64_t part = CeilDiv(CeilDiv(rows, threads), kRows) * kRows;
   return {rows, Max(Min(part, kBandRows), kRows), row_time};
 }
+
+// Memory for `floats` elements of each row of a band, for each thread that
+// ForBands uses: array `array` of the call's memory. None with 0.
+class BandMemory {
+ public:
+  BandMemory(const Bands& bands, int64_t floats, const LayerCall& call,
+             int array)
+      : size_(bands.band * floats) {
+    if (size_ == 0) return;
+    memory_ =
+        call.memory->Floats(array, Min(call.threads, bands.count()) * size_);
+  }
+  float* Of(int thread) const {
+    return memory_ ? memory_ + thread * size_ : nullptr;
+  }
+
+ private:
+  const int64_t size_;
+  float* memory_ = nullptr;
+};
 
 // Calls f(first, count, thread) for each band, on up to `threads` threads.
 // `thread` is less than `threads` and the number of bands.

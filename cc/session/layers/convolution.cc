@@ -11,29 +11,30 @@
 namespace tf_lstm_ops::session {
 namespace {
 
+// The columns of a matrix of one gate from `first` on.
+GateMatrices<const float> ColumnsFrom(GateMatrices<const float> matrix,
+                                      int64_t first) {
+  if (matrix.data) matrix.data += first;
+  if (matrix.bfloat16) matrix.bfloat16 += first;
+  if (matrix.int8) matrix.int8 += first, matrix.scales += first;
+  return matrix;
+}
+
 class Convolution final : public CausalLayer {
  public:
   Convolution(const Windows& windows, int64_t channels, int64_t units,
-              int64_t groups, const float* kernel, const float* bias,
-              const ActivationFunction& function)
+              int64_t groups, const GateMatrices<const float>& kernel,
+              const float* bias, const ActivationFunction& function)
       : CausalLayer(windows, channels, units),
         group_channels_(channels / groups),
         group_units_(units / groups),
         function_(function) {
     const int64_t depth = windows.size * group_channels_;
     products_.reserve(groups);
-    if (groups == 1) {
-      products_.emplace_back(kernel, bias, depth, units);
-      return;
-    }
-    std::vector<float> columns(depth * group_units_);
     for (int64_t first = 0; first < units; first += group_units_) {
-      for (int64_t k = 0; k < depth; ++k) {
-        std::copy_n(kernel + k * units + first, group_units_,
-                    columns.data() + k * group_units_);
-      }
-      products_.emplace_back(columns.data(), bias ? bias + first : nullptr,
-                             depth, group_units_);
+      products_.emplace_back(ColumnsFrom(kernel, first),
+                             bias ? bias + first : nullptr, depth,
+                             group_units_);
     }
   }
 
@@ -43,15 +44,13 @@ class Convolution final : public CausalLayer {
     if (rows == 0) return;
     const Steps steps = StepsOf(head, call.in[0]);
     const Bands bands = BandsOf(rows, call.threads);
-    float* copies = nullptr;
-    if (!has_windows() || !windows_.AreInside(steps.count)) {
-      copies = Copies(bands, call.threads, call.memory);
-    }
+    const bool copies = !has_windows() || !windows_.AreInside(steps.count);
+    const BandMemory windows(bands, copies ? depth() : 0, call, 0);
+    const BandMemory scratch(bands, products_[0].scratch_floats(), call, 1);
     ForBands(bands, call.threads,
              [&](int64_t first, int64_t count, int thread) {
-               float* own =
-                   copies ? copies + thread * bands.band * depth() : nullptr;
-               RunBand(steps, WindowCursor(first, out.dims[1]), count, own,
+               RunBand(steps, WindowCursor(first, out.dims[1]), count,
+                       windows.Of(thread), scratch.Of(thread),
                        call.out[0].floats() + first * units_);
              });
   }
@@ -72,14 +71,8 @@ class Convolution final : public CausalLayer {
     return ProductBands(rows, time, threads);
   }
 
-  // Memory for the windows of a band, for each thread.
-  float* Copies(const Bands& bands, int threads, LayerMemory* memory) const {
-    return memory->Floats(0,
-                          Min(threads, bands.count()) * bands.band * depth());
-  }
-
   void RunBand(const Steps& steps, const WindowCursor& first, int64_t count,
-               float* copies, float* y) const {
+               float* copies, float* scratch, float* y) const {
     const float* window[kBandRows];
     for (int64_t g = 0; g < groups(); ++g) {
       WindowCursor at = first;
@@ -93,7 +86,7 @@ class Convolution final : public CausalLayer {
         window[r] = copy;
         copy = CopyWindow(steps, at.n, s, g * group_channels_, copy);
       }
-      products_[g].Run(window, count, y + g * group_units_, units_);
+      products_[g].Run(window, count, y + g * group_units_, units_, scratch);
     }
     if (!function_.is_linear()) function_.Apply(y, count, units_, y);
   }
@@ -129,8 +122,8 @@ std::unique_ptr<Layer> ReadConvolution(NodeReader* reader) {
                  static_cast<long long>(units));
   }
   const ActivationFunction function = ReadFunction(reader);
-  const float* kernel =
-      reader->Array(0, kKernel, true, {windows.size, channels / groups, units});
+  const GateMatrices<const float> kernel =
+      reader->Matrix(0, kKernel, windows.size * (channels / groups), units);
   const float* bias = reader->Array(0, kBias, false, {units});
   if (!reader->ok()) return nullptr;
   return std::make_unique<Convolution>(windows, channels, units, groups, kernel,

@@ -10,8 +10,8 @@ namespace {
 
 class Dense final : public Layer {
  public:
-  Dense(const float* kernel, const float* bias, int64_t depth, int64_t units,
-        const ActivationFunction& function)
+  Dense(const GateMatrices<const float>& kernel, const float* bias,
+        int64_t depth, int64_t units, const ActivationFunction& function)
       : product_(kernel, bias, depth, units), function_(function) {}
 
   bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
@@ -28,11 +28,12 @@ class Dense final : public Layer {
                         static_cast<double>(units) * function_.element_time();
     const Bands bands =
         ProductBands(call.in[0].shape.rows(), time, call.threads);
-    ForBands(bands, call.threads, [&](int64_t first, int64_t rows, int) {
+    const BandMemory scratch(bands, product_.scratch_floats(), call, 0);
+    ForBands(bands, call.threads, [&](int64_t first, int64_t rows, int thread) {
       const float* row[kBandRows];
       for (int64_t r = 0; r < rows; ++r) row[r] = x + (first + r) * depth;
       float* to = y + first * units;
-      product_.Run(row, rows, to, units);
+      product_.Run(row, rows, to, units, scratch.Of(thread));
       if (!function_.is_linear()) function_.Apply(to, rows, units, to);
     });
   }
@@ -49,7 +50,8 @@ std::unique_ptr<Layer> ReadDense(NodeReader* reader) {
   const int64_t units = reader->Units();
   reader->HiddenSize(units, units);
   const ActivationFunction function = ReadFunction(reader);
-  const float* kernel = reader->Array(0, kKernel, true, {depth, units});
+  const GateMatrices<const float> kernel =
+      reader->Matrix(0, kKernel, depth, units);
   const float* bias = reader->Array(0, kBias, false, {units});
   if (!reader->ok()) return nullptr;
   return std::make_unique<Dense>(kernel, bias, depth, units, function);

@@ -11,7 +11,8 @@ namespace {
 
 class Embedding final : public Layer {
  public:
-  Embedding(const float* table, int64_t rows, int64_t units, bool returns_mask)
+  Embedding(const GateMatrices<const float>& table, int64_t rows, int64_t units,
+            bool returns_mask)
       : table_(table),
         rows_(rows),
         units_(units),
@@ -55,7 +56,7 @@ class Embedding final : public Layer {
     ForRows(count, units_, kElementTime, call.threads,
             [&](int64_t first, int64_t rows) {
               for (int64_t k = first; k < first + rows; ++k) {
-                std::copy_n(table_ + at[k] * units_, units_, y + k * units_);
+                CopyRow(at[k], y + k * units_);
               }
             });
     if (!returns_mask_) return;
@@ -64,6 +65,22 @@ class Embedding final : public Layer {
   }
 
  private:
+  void CopyRow(int64_t row, float* y) const {
+    const int64_t first = row * units_;
+    if (table_.int8) {
+      const float scale = table_.scales[row];
+      for (int64_t k = 0; k < units_; ++k) {
+        y[k] = scale * static_cast<float>(table_.int8[first + k]);
+      }
+    } else {
+      table_.Read(0, [&](const auto* from) {
+        for (int64_t k = 0; k < units_; ++k) y[k] = ToFloat(from[first + k]);
+      });
+    }
+  }
+  static float ToFloat(float value) { return value; }
+  static float ToFloat(BFloat16 value) { return value.ToFloat(); }
+
   // Names element k of the indices, as in "[0, 3]".
   bool FailAt(const Shape& shape, int64_t k, int32_t value,
               Error* error) const {
@@ -83,7 +100,7 @@ class Embedding final : public Layer {
                 static_cast<long long>(rows_));
   }
 
-  const float* const table_;
+  const GateMatrices<const float> table_;
   const int64_t rows_, units_;
   const bool returns_mask_;
 };
@@ -94,7 +111,7 @@ std::unique_ptr<Layer> ReadEmbedding(NodeReader* reader) {
   const int64_t rows = reader->InputSize();
   const int64_t units = reader->Units();
   const bool returns_mask = reader->Flags(kReturnsMask) != 0;
-  const float* table = reader->Array(0, kKernel, true, {rows, units});
+  const GateMatrices<const float> table = reader->Table(kKernel, rows, units);
   if (!reader->ok()) return nullptr;
   return std::make_unique<Embedding>(table, rows, units, returns_mask);
 }

@@ -84,18 +84,20 @@ void ReadFlags(NodeReader* reader, uint32_t cell, uint32_t directions,
   fields->returns_state = has(kReturnsState);
 }
 
-KerasWeights<const float> ReadWeights(NodeReader* reader, uint32_t cell,
-                                      int direction,
-                                      const RecurrentFields& fields) {
-  const int64_t units = fields.units, hidden = fields.hidden_size;
+void ReadWeights(NodeReader* reader, uint32_t cell, int direction,
+                 RecurrentFields* fields) {
+  const int64_t units = fields->units, hidden = fields->hidden_size;
   const int64_t width = GatesOf(cell) * units;
   const auto array = [&](Array index, bool is_required,
                          std::initializer_list<int64_t> sizes) {
     return reader->Array(direction, index, is_required, sizes);
   };
-  KerasWeights<const float> weights;
-  weights.kernel = array(kKernel, true, {fields.input_size, width});
-  weights.recurrent_kernel = array(kRecurrentKernel, true, {hidden, width});
+  KerasWeights<const float>& weights = fields->weights[direction];
+  RecurrentFields::Matrices& matrices = fields->matrices[direction];
+  matrices.kernel =
+      reader->Matrix(direction, kKernel, fields->input_size, width);
+  matrices.recurrent_kernel =
+      reader->Matrix(direction, kRecurrentKernel, hidden, width);
   weights.bias = array(kBias, false, {width});
   if (cell == kResetAfterGruCell || cell == kLayerNormGruCell) {
     weights.recurrent_bias = array(kRecurrentBias, false, {width});
@@ -104,7 +106,7 @@ KerasWeights<const float> ReadWeights(NodeReader* reader, uint32_t cell,
     weights.peephole = array(kPeephole, false, {3, units});
   }
   if (hidden < units) {
-    weights.projection = array(kProjection, true, {units, hidden});
+    matrices.projection = reader->Matrix(direction, kProjection, units, hidden);
   }
   if (HasLayerNorm(cell)) {
     weights.input_gamma = array(kInputGamma, true, {width});
@@ -114,7 +116,6 @@ KerasWeights<const float> ReadWeights(NodeReader* reader, uint32_t cell,
     weights.state_gamma = array(kStateGamma, true, {units});
     weights.state_beta = array(kStateBeta, true, {units});
   }
-  return weights;
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ std::unique_ptr<Layer> ReadRecurrent(NodeReader* reader) {
     keras.options.layer_norm.epsilon = static_cast<float>(reader->Epsilon());
   }
   for (int d = 0; d < fields.directions; ++d) {
-    fields.weights[d] = ReadWeights(reader, cell, d, fields);
+    ReadWeights(reader, cell, d, &fields);
   }
   if (!reader->ok()) return nullptr;
   return std::make_unique<RecurrentLayer>(fields);

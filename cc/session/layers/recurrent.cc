@@ -15,8 +15,12 @@ RecurrentLayer::RecurrentLayer(const RecurrentFields& fields)
   config.cell_size = fields.units;
   config.hidden_size = fields.hidden_size;
   for (int d = 0; d < fields.directions; ++d) {
-    directions_[d] = std::make_unique<cpu::FrozenLayer>(
-        config, ViewsOf(fields.weights[d], config));
+    RnnWeights<const float> views = ViewsOf(fields.weights[d], config);
+    views.input = fields.matrices[d].kernel;
+    views.recurrent = fields.matrices[d].recurrent_kernel;
+    views.projection = fields.matrices[d].projection;
+    views.input.gate_stride = views.recurrent.gate_stride = fields.units;
+    directions_[d] = std::make_unique<cpu::FrozenLayer>(config, views);
   }
 }
 

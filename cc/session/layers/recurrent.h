@@ -25,6 +25,10 @@ struct RecurrentFields {
   int64_t units = 0;
   int64_t hidden_size = 0;
   KerasWeights<const float> weights[kMaxDirections];
+  // The matrices of the weights, which `weights` does not have.
+  struct Matrices {
+    GateMatrices<const float> kernel, recurrent_kernel, projection;
+  } matrices[kMaxDirections];
 
   int states_of_direction() const { return is_lstm ? 2 : 1; }
   // Features of the output.

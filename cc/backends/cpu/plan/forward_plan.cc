@@ -4,6 +4,8 @@
 
 #include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/plan/ways.h"
+#include "backends/cpu/processor/int8_dots.h"
+#include "backends/cpu/processor/measured_rates.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
@@ -22,6 +24,41 @@ ForwardPlan PlanOf(const ForwardProblem& problem, int threads) {
 }
 
 }  // namespace
+
+double SpeedOf(WeightFormat format, const VectorTraits& traits) {
+  // Of int8: one instruction multiplies four rows, or four instructions do.
+  // benchmarks/NOTES.md, "int8 and bfloat16 in sessions".
+  constexpr double kQuads = 1.5, kFusedQuads = 4;
+  switch (format) {
+    case WeightFormat::kElements:
+      return 1;
+    case WeightFormat::kBFloat16Pairs:
+      return traits.pairs_speed;
+    case WeightFormat::kInt8Quads:
+      return kQuads;
+    case WeightFormat::kInt8FusedQuads:
+      return kFusedQuads;
+  }
+  return 1;
+}
+
+WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
+                          int64_t elements, const VectorTraits& traits) {
+  if (weights.int8) {
+    return HasInt8Dots(static_cast<int>(traits.lanes * traits.element_bytes))
+               ? WeightFormat::kInt8FusedQuads
+               : WeightFormat::kInt8Quads;
+  }
+  return weights.bfloat16 && elements * traits.element_bytes > TheCaches().l2
+             ? WeightFormat::kBFloat16Pairs
+             : WeightFormat::kElements;
+}
+
+void SetFormat(WeightFormat format, ForwardProblem* problem) {
+  problem->format = format;
+  problem->rates =
+      RatesFor(problem->packed_bytes(), SpeedOf(format, problem->traits));
+}
 
 WeightFormat FormatOf(const ForwardProblem& problem) {
   if (!problem.config.bfloat16) return WeightFormat::kElements;

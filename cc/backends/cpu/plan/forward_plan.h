@@ -46,6 +46,18 @@ bool HasOneRow(const ForwardProblem& problem);
 // while a product waits for memory.
 WeightFormat FormatOf(const ForwardProblem& problem);
 
+// The format of weights that are packed once, `elements` in all, for products
+// of any number of rows. Pairs are widened at each use, which is faster where
+// the weights do not stay in the L2 cache.
+WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
+                          int64_t elements, const VectorTraits& traits);
+
+// Multiply-adds of a format in the time of one of elements.
+double SpeedOf(WeightFormat format, const VectorTraits& traits);
+
+// Sets the format of the packed weights, and the rates of their products.
+void SetFormat(WeightFormat format, ForwardProblem* problem);
+
 }  // namespace tf_lstm_ops::cpu
 
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_

@@ -67,9 +67,16 @@ struct ForwardProblem {
   }
   // Of a packed weight.
   int64_t weight_bytes() const {
-    return format == WeightFormat::kBFloat16Pairs
-               ? static_cast<int64_t>(sizeof(BFloat16))
-               : traits.element_bytes;
+    switch (format) {
+      case WeightFormat::kElements:
+        return traits.element_bytes;
+      case WeightFormat::kBFloat16Pairs:
+        return sizeof(BFloat16);
+      case WeightFormat::kInt8Quads:
+      case WeightFormat::kInt8FusedQuads:
+        return 1;
+    }
+    return 1;
   }
   int64_t vector_bytes() const { return traits.lanes * weight_bytes(); }
   // Vectors of units of all directions that run side by side.

@@ -2,6 +2,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_WEIGHTS_WEIGHT_FORMAT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_WEIGHTS_WEIGHT_FORMAT_H_
 
+#include <cstdint>
+
 namespace tf_lstm_ops::cpu {
 
 // Each format has a case in the packing (PackVectors) and in the choice of the
@@ -9,7 +11,21 @@ namespace tf_lstm_ops::cpu {
 enum class WeightFormat {
   kElements,       // of the type in which the engine computes
   kBFloat16Pairs,  // BFloat16Pair, two rows of the weights in a word
+  // Four rows of int8 in a word; see simd/vector/quads.h. The second one is for
+  // processors with instructions for dot products.
+  kInt8Quads,
+  kInt8FusedQuads,
 };
+
+// Elements that hold a row of `width` elements as any instruction set rounds it
+// to quads: its scale, and whole vectors of at most 16 bytes.
+constexpr int64_t MostFactorFloats(int64_t width) {
+  return 1 + (width + 15) / 16 * 4;
+}
+
+// The most rows of int8 weights: so many products of two bytes, one of them
+// below 2^8, have a sum below 2^31.
+constexpr int64_t kMostInt8Rows = 65536;
 
 }  // namespace tf_lstm_ops::cpu
 

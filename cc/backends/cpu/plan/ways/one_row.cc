@@ -7,7 +7,7 @@ namespace tf_lstm_ops::cpu {
 bool HasOneRow(const ForwardProblem& problem) {
   return problem.has_input && !problem.multiplies_m() &&
          !problem.shape.reduces_rows &&
-         problem.format == WeightFormat::kElements &&
+         problem.format != WeightFormat::kBFloat16Pairs &&
          problem.traits.element_bytes == sizeof(float);
 }
 

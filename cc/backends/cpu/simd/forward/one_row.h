@@ -54,16 +54,17 @@ struct OneRow {
     const int64_t padded = layer.config.cell_size;
     const bool chunks =
         row.steps >= kRows && layer.config.input_size >= kMinChunkInputs;
-    float* z = row.scratch + padded;
+    const Factors factors(layer, row);
+    const float* z = factors.z;
     const float* h = row.h;
     // A step that computes all units at once may overwrite h.
     float* next = padded <= layer.vectors * kL ? row.h : row.scratch;
     for (int64_t t = 0; t < row.steps; ++t) {
       const int64_t in_chunk = t % kRowChunk;
-      if (chunks && in_chunk == 0) StoreInputProduct(layer, row, t, z);
-      const float* x = row.x + t * row.x_stride;
+      if (chunks && in_chunk == 0) StoreInputProduct(layer, row, t, factors);
+      const float* x = chunks ? nullptr : factors.X(row, t, 0);
       Step(layer, x, chunks ? z + in_chunk * kInputs * padded : nullptr, h,
-           next, row.c, row.reverse != (t % 2 == 1));
+           factors.H(h), next, row.c, row.reverse != (t % 2 == 1));
       float* y = row.y + t * row.y_stride;
       for (int64_t u = 0; u < padded; u += kL) {
         StoreN(Load(next + u), y + u, layer.units - u);
@@ -75,29 +76,59 @@ struct OneRow {
   }
 
  private:
-  // z = x W + bias of a chunk of steps from `first` on, [steps, H' / lanes,
-  // kInputs, lanes].
+  // The rows that the products read, x and h or their quads, and z of a chunk
+  // of steps, [steps, H' / lanes, kInputs, lanes].
+  struct Factors {
+    Factors(const RowLayer& layer, const RowSteps& row)
+        : layer(layer),
+          z(row.scratch + layer.config.cell_size),
+          h(z + kRowChunk * kMaxPreActivations * layer.config.cell_size),
+          x(h + FactorWords(layer.config.hidden_size, layer.format)) {}
+
+    // x of step t, whose quads are kept in place k.
+    const float* X(const RowSteps& row, int64_t t, int64_t k) const {
+      const float* from = row.x + t * row.x_stride;
+      const int64_t width = layer.config.input_size;
+      if (!IsQuads(layer.format)) return from;
+      float* to = x + k * FactorWords(width, layer.format);
+      RoundToQuads(from, width, layer.format, to);
+      return to;
+    }
+    const float* H(const float* from) const {
+      if (!IsQuads(layer.format)) return from;
+      RoundToQuads(from, layer.config.hidden_size, layer.format, h);
+      return h;
+    }
+
+    const RowLayer& layer;
+    float *z, *h, *x;
+  };
+
+  // z = x W + bias of a chunk of steps from `first` on.
   static void StoreInputProduct(const RowLayer& layer, const RowSteps& row,
-                                int64_t first, float* z) {
+                                int64_t first, const Factors& factors) {
     const int64_t inputs = layer.config.input_size;
+    const int64_t words = Words(inputs, layer.format);
     const int64_t padded = layer.config.cell_size;
     const int64_t end = Min(first + kRowChunk, row.steps);
+    const float* x[kRowChunk];
+    for (int64_t t = first; t < end; ++t) {
+      x[t - first] = factors.X(row, t, t - first);
+    }
     for (int64_t u = 0; u < padded; u += kL) {
       for (int64_t t = first; t < end; t += kRows) {
         const int64_t rows = Min(end - t, kRows);
-        const float* x[kRows];
         V sums[kMostRows][kInputs];
         for (int64_t r = 0; r < rows; ++r) {
-          x[r] = row.x + (t + r) * row.x_stride;
           for (int p = 0; p < kInputs; ++p) sums[r][p] = Bias(layer, p, u);
         }
         MultiplyRows<kInputs>(
-            FactorRows<float>{x, rows},
-            WeightColumns<float>{layer.packed_input + u * inputs * kInputs,
-                                 inputs},
+            FactorRows<float>{x + t - first, rows},
+            WeightColumns<float>{layer.packed_input + u * words * kInputs,
+                                 inputs, layer.format},
             sums);
         for (int64_t r = 0; r < rows; ++r) {
-          float* to = z + ((t - first + r) * padded + u) * kInputs;
+          float* to = factors.z + ((t - first + r) * padded + u) * kInputs;
           for (int p = 0; p < kInputs; ++p) Store(sums[r][p], to + p * kL);
         }
       }
@@ -108,16 +139,18 @@ struct OneRow {
     return Load(layer.bias + part * layer.config.cell_size + u);
   }
 
-  // One step. z is x W + bias; null: the step computes it from x. `next` may be
-  // h_prev if the step computes all units together.
+  // One step. z is x W + bias; null: the step computes it from x. The product
+  // reads h, which is h_prev or its quads. `next` may be h_prev if the step
+  // computes all units together.
   static TF_LSTM_OPS_INLINE void Step(const RowLayer& layer, const float* x,
                                       const float* z, const float* h_prev,
-                                      float* next, float* c, bool reverse) {
+                                      const float* h, float* next, float* c,
+                                      bool reverse) {
     const int64_t vectors = layer.config.cell_size / kL;
     int64_t groups = CeilDiv(vectors, layer.vectors);
     for (int64_t v = 0; v < vectors; --groups) {
       const int64_t count = CeilDiv(vectors - v, groups);
-      kStepOfUnits[count - 1](layer, x, z, h_prev, next, c,
+      kStepOfUnits[count - 1](layer, x, z, h_prev, h, next, c,
                               (reverse ? vectors - v - count : v) * kL);
       v += count;
     }
@@ -127,7 +160,8 @@ struct OneRow {
   template <int kVectors>
   static TF_LSTM_OPS_NOINLINE void StepOfUnits(const RowLayer& layer,
                                                const float* x, const float* z,
-                                               const float* h_prev, float* next,
+                                               const float* h_prev,
+                                               const float* h, float* next,
                                                float* c, int64_t u) {
     const int64_t inputs = layer.config.input_size;
     V sums[kVectors][kParts];
@@ -136,22 +170,35 @@ struct OneRow {
                                     : Bias(layer, p, u + v * kL);
     });
     if (!z) {
-      AddProduct<kVectors, 0, kInputs>(
-          x, inputs, layer.packed_input + u * inputs * kInputs, sums);
+      AddProduct<kVectors, 0, kInputs>(layer, x, inputs, layer.packed_input, u,
+                                       sums);
     }
-    const int64_t hidden = layer.config.hidden_size;
     AddProduct<kVectors, kFirstRecurrent, kRecurrent>(
-        h_prev, hidden, layer.packed_recurrent + u * hidden * kRecurrent, sums);
+        layer, h, layer.config.hidden_size, layer.packed_recurrent, u, sums);
     ApplyCell<kVectors>(layer, sums, h_prev, next, c, u);
   }
 
-  // sums[v][kFirst...] += a B of kC pre-activations; vector v of B is [depth,
-  // kC, lanes] from weights + v * depth * kC * lanes on.
+  // sums[v][kFirst...] += a B of kC pre-activations, for the vectors of units
+  // from u on.
   template <int kVectors, int kFirst, int kC>
-  static TF_LSTM_OPS_INLINE void AddProduct(const float* a, int64_t depth,
-                                            const float* weights,
+  static TF_LSTM_OPS_INLINE void AddProduct(const RowLayer& layer,
+                                            const float* a, int64_t depth,
+                                            const float* packed, int64_t u,
                                             V (&sums)[kVectors][kParts]) {
-    const int64_t distance = depth * kC * kL;
+    const int64_t words = Words(depth, layer.format) * kC;
+    const int64_t distance = words * kL;  // of vectors of units
+    const float* weights = packed + u * words;
+    if constexpr (kHasQuads && kVectors <= kFarRowVectors) {
+      if (IsQuads(layer.format)) {
+        V some[kVectors][kC] = {};
+        MultiplyQuadsOfRow<kVectors, kC>(a, {weights, depth, distance},
+                                         layer.format, some[0]);
+        ForEach<kVectors, kC>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
+          sums[v][kFirst + p] = sums[v][kFirst + p] + some[v][p];
+        });
+        return;
+      }
+    }
     for (int64_t begin = 0; begin < depth; begin += kChain) {
       const int64_t end = Min(begin + kChain, depth);
       V chain[kVectors][kC];
@@ -227,7 +274,10 @@ inline void SetRowLayer(const LayerDirection<float>& layer,
   row->units = cell_size;
   const int64_t bytes = padded * shape.recurrent * packed.hidden_size *
                         static_cast<int64_t>(sizeof(float));
-  row->vectors = bytes <= cpu::TheCaches().l1 ? kRowVectors : kFarRowVectors;
+  row->format = packed.format;
+  row->vectors = bytes <= cpu::TheCaches().l1 && !IsQuads(packed.format)
+                     ? kRowVectors
+                     : kFarRowVectors;
   row->packed_input = packed.input;
   row->packed_recurrent = packed.recurrent;
   // An array [parts, H'] of vector(part, u).
@@ -252,9 +302,10 @@ inline void SetRowLayer(const LayerDirection<float>& layer,
 }
 
 // As Engine::set_row_layer.
-inline int64_t SetRowLayer(const LayerDirection<float>& layer, float* packed,
-                           float* memory, RowLayer* row) {
-  PackedLayer<float> weights(layer, WeightFormat::kElements);
+inline int64_t SetRowLayer(const LayerDirection<float>& layer,
+                           WeightFormat format, float* packed, float* memory,
+                           RowLayer* row) {
+  PackedLayer<float> weights(layer, format);
   Scratch<float> kept(packed), scratch(memory);
   weights.Place(&kept);
   SetRowLayer(layer, weights, &scratch, row);

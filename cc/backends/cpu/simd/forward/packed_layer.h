@@ -18,13 +18,14 @@ struct Units {
 
 // The weights of a vector of units follow each other: W as [I, input parts,
 // lanes], R as [P, recurrent parts, lanes], and of the second product [H,
-// lanes]. As pairs of bfloat16 the first two have half as many rows. A part is
-// a pre-activation.
+// lanes]. As pairs of bfloat16 the first two have half as many rows; as quads
+// of int8 all have Words(rows, format) rows. A part is a pre-activation.
 template <class T>
 struct PackedLayer {
   PackedLayer(const LayerDirection<T>& layer, WeightFormat format)
       : shape(CellShapeOf(layer.config.cell)),
         format(format),
+        second_format(IsQuads(format) ? format : WeightFormat::kElements),
         input_size(layer.weights.input ? layer.config.input_size : 0),
         cell_size(layer.config.cell_size),
         hidden_size(layer.config.hidden_size),
@@ -36,8 +37,9 @@ struct PackedLayer {
     input = memory->Take(units * shape.input * Words(input_size, format));
     recurrent =
         memory->Take(units * shape.recurrent * Words(hidden_size, format));
-    second = memory->Take(
-        has_second ? RoundUpToLanes<T>(hidden_size) * cell_size : 0);
+    second = memory->Take(has_second ? RoundUpToLanes<T>(hidden_size) *
+                                           Words(cell_size, second_format)
+                                     : 0);
   }
 
   // Of the vector of units from u on.
@@ -50,11 +52,12 @@ struct PackedLayer {
             hidden_size, format};
   }
   WeightColumns<T> Second(int64_t u) const {
-    return {second + u * cell_size, cell_size};
+    return {second + u * Words(cell_size, second_format), cell_size,
+            second_format};
   }
 
   const CellShape shape;
-  const WeightFormat format;
+  const WeightFormat format, second_format;
   const int64_t input_size, cell_size, hidden_size;
   const bool has_second;
   T* input = nullptr;
@@ -80,12 +83,20 @@ void PackPart(const PackedPart<T>& part, const Units& units) {
   if (columns <= 0) return;
   const int64_t row = part.parts * kLanes<T>;
   const int64_t vector = Words(part.depth, part.format) * row;
+  T* const to = part.packed + u / kLanes<T> * vector;
+  if constexpr (std::is_same_v<T, float>) {
+    if (part.from.int8) {
+      const int64_t first = part.block * part.from.gate_stride + u;
+      return PackQuads(part.from.int8 + first, part.from.scales + first,
+                       part.from.row_stride, part.depth, columns,
+                       {to, row, vector, part.format});
+    }
+  }
   part.from.Read(part.block, [&](const auto* data) {
     PackVectors(
         PackedFrom{data + u * part.from.column_stride, part.from.row_stride,
                    part.from.column_stride, part.depth, columns},
-        PackedTo<T>{part.packed + u / kLanes<T> * vector, row, vector},
-        part.format);
+        PackedTo<T>{to, row, vector}, part.format);
   });
 }
 
@@ -110,7 +121,7 @@ void Pack(const LayerDirection<T>& layer, const PackedLayer<T>& to,
   const bool projected = layer.config.projected();
   PackPart<T>(
       {projected ? w.projection : w.recurrent, projected ? 0 : block[kGateN],
-       to.cell_size, to.hidden_size, to.second, 1, WeightFormat::kElements},
+       to.cell_size, to.hidden_size, to.second, 1, to.second_format},
       units);
 }
 

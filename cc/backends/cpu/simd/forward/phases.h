@@ -50,14 +50,14 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
       return f.functions.run_step(f, at.step, units, thread);
     }
     case Work::kRows: {
-      ForwardRows<T> row = f.RowsOf(at.step);
+      ForwardRows<T> row = f.RowsOf(at.step, thread);
       row.z += item * f.z_row();
       row.begin += item;
       row.end = row.begin + 1;
       return f.functions.apply_cell_to_rows(f, row);
     }
     case Work::kProject:
-      return FinishFromM(f, f.RowsOf(at.step),
+      return FinishFromM(f, f.RowsOf(at.step, thread),
                          GroupOf(f.schedule.group(), item, f.hidden_size));
   }
 }

@@ -28,10 +28,28 @@ TF_LSTM_OPS_INLINE void StoreEffectiveH(const Forward<T>& f, VecT<T> h,
   }
 }
 
+// Rounds h_prev, or m, of rows to rows.quads, unless that is null.
+template <class T>
+TF_LSTM_OPS_NOINLINE void RoundRows(const Forward<T>& f,
+                                    const ForwardRows<T>& rows, bool of_m) {
+  if constexpr (Forward<T>::kCanQuads) {
+    const int64_t width = of_m ? f.cell_size : f.hidden_size;
+    for (int64_t e = rows.begin; rows.quads && e < rows.end; ++e) {
+      const PackedRow at = f.At(e);
+      RoundToQuads(of_m ? f.M(at) : f.PreviousH(at), width, f.format,
+                   f.Quads(at, rows));
+    }
+  }
+}
+
 // Copies a row of x, multiplied by `keep` unless that is null, and rounded if
 // f.rounds().
 template <class T>
 void CopyX(const Forward<T>& f, const T* x, const T* keep, T* to) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (f.multiplies_quads())
+      return RoundToQuads(x, f.input_size, f.format, to);
+  }
   for (int64_t i = 0; i < f.input_size; i += kLanes<T>) {
     VecT<T> v = LoadN(x + i, f.input_size - i);
     if (keep) v = v * LoadN(keep + i, f.input_size - i);
@@ -89,8 +107,8 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
                    const Units& units) {
   const int64_t hidden = f.hidden_size;
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) {
-    MultiplyBand<1>([&](int64_t e) { return f.M(f.At(e)); }, f.packed.Second(u),
-                    {rows.begin, rows.end, hidden - u},
+    MultiplyBand<1>([&](int64_t e) { return f.FactorM(f.At(e), rows); },
+                    f.packed.Second(u), {rows.begin, rows.end, hidden - u},
                     [&](int64_t e) { return f.H(f.At(e)) + u; });
     const bool clips = f.args.config.clips_h();
     const bool copies = f.effective_h_sets() > 0;
@@ -107,6 +125,7 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
 template <class T>
 void FinishFromM(const Forward<T>& f, const ForwardRows<T>& rows,
                  const Units& units) {
+  RoundRows(f, rows, true);
   if (f.projected()) return ProjectOutput(f, rows, units);
   f.functions.finish_step(f, rows, units);
 }

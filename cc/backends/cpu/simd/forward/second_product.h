@@ -42,7 +42,7 @@ struct SecondProductForward {
         PackedRow at[kRows];
         for (int64_t r = 0; r < count; ++r) {
           at[r] = f.At(e + r);
-          m[r] = f.M(at[r]);
+          m[r] = f.FactorM(at[r], rows);
           z[r][0] = LoadN(f.Held(kHeldN, at[r]) + u, width);
         }
         const ParametersAt<T, Cell> with(f.args, u);

@@ -21,6 +21,9 @@ struct ForwardRows {
   int64_t begin, end;
   T* z;          // [end - begin, z parts, H'], or null
   T* dropped_x;  // [end - begin, input parts, I], x after dropout, or null
+  // [end - begin, .], h_prev as quads, then m as quads; null: with a format
+  // that is not of quads.
+  T* quads = nullptr;
 };
 
 // Values that the second half of the equations reads: the update gate and the
@@ -71,6 +74,10 @@ struct Forward {
   int64_t most_rows() const { return MostRows(format); }
   // Whether x and h are rounded to pairs of bfloat16.
   bool rounds() const { return RoundsFactors(format); }
+  // Whether products multiply quads: a row needs all of its elements before it
+  // is rounded.
+  static constexpr bool kCanQuads = kHasQuads && std::is_same_v<T, float>;
+  bool multiplies_quads() const { return kCanQuads && IsQuads(format); }
   // Whether x is rounded before the steps. With dropout, ApplyInputDropout
   // rounds it.
   bool rounds_x() const {
@@ -78,11 +85,12 @@ struct Forward {
   }
   // Words of a row of `width` elements that is multiplied with packed weights.
   int64_t FactorWords(int64_t width) const {
-    return rounds() ? Words(width, format) : width;
+    return TF_LSTM_OPS_SIMD::FactorWords(width, format);
   }
   // Copies of h after dropout or rounding; 0: products read h itself.
   int64_t effective_h_sets() const {
-    return args.recurrent_dropout.data ? shape.recurrent : rounds() ? 1 : 0;
+    if (args.recurrent_dropout.data) return shape.recurrent;
+    return rounds() && !multiplies_quads() ? 1 : 0;
   }
 
   // Where the values of a packed row are.
@@ -126,15 +134,26 @@ struct Forward {
     }
     return rounds_x() ? rounded_x + at.index * words : X(at);
   }
-  const T* FactorH(const PackedRow& at) const {
+  const T* FactorH(const PackedRow& at, const ForwardRows<T>& rows) const {
+    if (kCanQuads && rows.quads) return Quads(at, rows);
     return effective_h_sets() == 0 ? PreviousH(at)
                                    : EffectiveH(at.batch, at.ordinal, 0);
   }
 
+  // The rows of m that the second product reads.
+  const T* FactorM(const PackedRow& at, const ForwardRows<T>& rows) const {
+    return kCanQuads && rows.quads ? Quads(at, rows) : M(at);
+  }
+  // A row of rows.quads.
+  T* Quads(const PackedRow& at, const ForwardRows<T>& rows) const {
+    return rows.quads + (at.index - rows.begin) * quad_words();
+  }
+
   // The rows of a step: all of them, or those of a slice.
-  ForwardRows<T> RowsOf(int64_t step) const {
+  ForwardRows<T> RowsOf(int64_t step, int thread) const {
     return {valid.Begin(step), valid.Begin(step + 1),
-            z + schedule.InChunk(valid, step) * z_row(), nullptr};
+            z + schedule.InChunk(valid, step) * z_row(), nullptr,
+            QuadsOf(thread)};
   }
   ForwardRows<T> RowsOf(int64_t step, int64_t slice, int thread) const {
     return {schedule.SliceBegin(valid, slice, step),
@@ -142,7 +161,7 @@ struct Forward {
             shape.reduces_rows
                 ? slice_z + thread * SliceZSize(schedule.slice_rows())
                 : nullptr,
-            DroppedX(thread)};
+            DroppedX(thread), QuadsOf(thread)};
   }
   // The thread's memory for kBandRows rows of x after dropout, or null.
   T* DroppedX(int thread) const {
@@ -154,19 +173,19 @@ struct Forward {
   int64_t Phases() const { return schedule.Phases(valid); }
   // Assigns the arrays in scratch memory for `threads` threads.
   void Place(Scratch<T>* scratch, int threads) {
-    Place(scratch, threads, schedule.MaxChunkRows(valid),
-          schedule.slice_rows());
+    Place(scratch, threads, schedule.MaxChunkRows(valid), schedule.slice_rows(),
+          schedule.slice_rows() > 0 ? schedule.slice_rows() : batch);
   }
   // Counts the memory that suffices for passes of as many threads, and of no
   // more rows and steps, whatever their schedules are.
   int64_t MostScratch(const cpu::ForwardProblem& problem, int threads) {
     Scratch<T> size(nullptr);
     Place(&size, threads, cpu::MostChunkRows(problem, threads),
-          Min(batch, kBandRows));
+          Min(batch, kBandRows), batch);
     return size.used();
   }
   void Place(Scratch<T>* scratch, int threads, int64_t chunk_rows,
-             int64_t slice_rows) {
+             int64_t slice_rows, int64_t rows_of_thread) {
     if (!keeps_weights) packed.Place(scratch);
     z = scratch->Take(chunk_rows * z_row());
     slice_z = scratch->Take(threads * SliceZSize(slice_rows));
@@ -181,6 +200,8 @@ struct Forward {
     rounded_x =
         scratch->Take(rounds_x() ? packed_rows * FactorWords(input_size) : 0);
     dropped_x = scratch->Take(threads * DroppedXSize());
+    quads_of_thread = multiplies_quads() ? rows_of_thread * quad_words() : 0;
+    quads = scratch->Take(threads * quads_of_thread);
   }
 
   // Members are initialised in this order, from those above them.
@@ -207,8 +228,15 @@ struct Forward {
   T* effective_h = nullptr;  // [2, effective_h_sets(), B, P]
   T* rounded_x = nullptr;    // [V, I]
   T* dropped_x = nullptr;    // [threads, kBandRows, input parts, I]
+  T* quads = nullptr;        // [threads, rows of a step, quad_words()]
+  int64_t quads_of_thread = 0;
 
  private:
+  // Of a row of h or m.
+  int64_t quad_words() const { return FactorWords(cell_size); }
+  T* QuadsOf(int thread) const {
+    return multiplies_quads() ? quads + thread * quads_of_thread : nullptr;
+  }
   // With slices, a cell that reduces rows has a z for each thread.
   int64_t SliceZSize(int64_t slice_rows) const {
     return shape.reduces_rows ? slice_rows * z_row() : 0;

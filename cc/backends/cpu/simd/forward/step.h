@@ -60,6 +60,7 @@ struct ForwardStep {
       const Rows rows = f.RowsOf(step, slice, thread);
       if (rows.begin == rows.end) continue;
       if (rows.dropped_x) ApplyInputDropout(f, rows);
+      RoundRows(f, rows, false);
       if constexpr (Cell::kReducesRows) StoreInputProduct(f, rows, all);
       ComputeStep(f, rows, all);
       if constexpr (Cell::kReducesRows) f.functions.apply_cell_to_rows(f, rows);
@@ -74,11 +75,12 @@ struct ForwardStep {
   // its units of that z, so no thread waits for another.
   static void RunStepOfUnits(const Forward<T>& f, int64_t step, Units units,
                              int thread) {
-    const Rows rows = f.RowsOf(step);
+    const Rows rows = f.RowsOf(step, thread);
     if (f.schedule.BeginsChunk(f.valid, step)) {
       const int64_t end = f.schedule.ChunkEnd(f.valid, step);
       Rows some = rows;
       some.dropped_x = f.DroppedX(thread);
+      some.quads = nullptr;  // x W reads no h
       // With dropout, x is computed for as many rows as its memory holds.
       const int64_t count = some.dropped_x ? f.kBandRows : end - rows.begin;
       for (; some.begin < end; some.begin += count) {
@@ -88,6 +90,7 @@ struct ForwardStep {
         StoreInputProduct(f, some, units);
       }
     }
+    RoundRows(f, rows, false);
     ComputeStep(f, rows, units);
   }
 
@@ -253,7 +256,7 @@ struct ForwardStep {
       for (int64_t r = 0; r < band.rows; ++r) {
         if (r > 0) at = f.valid.Next(at);
         band.x[r] = f.FactorX(at, rows);
-        band.h_prev[r] = f.FactorH(at);
+        band.h_prev[r] = f.FactorH(at, rows);
         band.m[r] = f.M(at);
         band.state[r] = f.State(at);
         band.output[r] = at.output;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/cpu/simd/vector/pack.h"
+#include "backends/cpu/simd/vector/quad_products.h"
 #include "backends/cpu/simd/vector/tiles.h"
 #include "backends/cpu/sizes.h"
 
@@ -20,29 +21,6 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
 constexpr int64_t kChain = 128;  // multiply-adds of a chain
 static_assert(kChain % 2 == 0, "a chain begins with a whole pair of rows");
-
-// The part of a product's result that a kernel keeps in registers.
-struct RegisterTile {
-  int rows, columns;  // of the result; columns in vectors
-  // Whether a kernel keeps the elements of A for one k in registers and loads
-  // the vectors of B one at a time. Otherwise the other way round.
-  bool keeps_rows;
-};
-
-// The register tile of a kernel that computes `rows` x `columns` vectors. If
-// the registers cannot hold all of them, it has half of the columns or half of
-// the rows. Three quarters of the registers hold the result, the others the
-// factors. `own_rows`: each column is the product of its own matrix A, so a
-// column of A cannot be used for several columns of the result.
-constexpr RegisterTile RegisterTileOf(int rows, int columns, bool own_rows) {
-  constexpr int kResult = kRegisters / 4 * 3;
-  RegisterTile size = {rows, columns, false};
-  if (rows * columns > kResult && columns % 2 == 0) size.columns = columns / 2;
-  if (rows * size.columns > kResult) size.rows = (rows + 1) / 2;
-  size.keeps_rows =
-      !own_rows && (size.rows + 1) * size.columns + 1 > kRegisters;
-  return size;
-}
 
 // Rows of B that a product of many rows of A reads at a time, in four vectors
 // of columns: 128 KiB with AVX-512, which stay in the L2 cache for all rows of
@@ -68,23 +46,6 @@ TF_LSTM_OPS_INLINE void WithConstant(int64_t value, F&& f) {
 // The type in which products of factors of type E are summed.
 template <class E>
 using SumOf = std::conditional_t<std::is_same_v<E, BFloat16Pair>, float, E>;
-
-// Calls f(row, rows, column, columns), of type integral_constant<int, .>, for
-// each register tile of a kernel's result, R rows times C vectors.
-template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
-TF_LSTM_OPS_INLINE void ForEachRegisterTile(const F& f) {
-  constexpr RegisterTile kSize = RegisterTileOf(R, C, kOwnA);
-  constexpr int kRegisterRows = kSize.rows < R - kRow ? kSize.rows : R - kRow;
-  f(std::integral_constant<int, kRow>(),
-    std::integral_constant<int, kRegisterRows>(),
-    std::integral_constant<int, kColumn>(),
-    std::integral_constant<int, kSize.columns>());
-  if constexpr (kColumn + kSize.columns < C) {
-    ForEachRegisterTile<R, C, kOwnA, kRow, kColumn + kSize.columns>(f);
-  } else if constexpr (kRow + kRegisterRows < R) {
-    ForEachRegisterTile<R, C, kOwnA, kRow + kRegisterRows, 0>(f);
-  }
-}
 
 // Rows of weights from the one that a kernel reads to the one that it
 // prefetches: the distance that was measured, on an Intel Xeon 6.
@@ -221,6 +182,13 @@ void MultiplyRows(const FactorRows<T>& a, const WeightColumns<T>& b,
   constexpr bool kOwn = kOwnA && C > 1;  // one vector of columns has one A
   const int64_t rows = a.count - 1,
                 stride = b.stride == 0 ? C * kLanes<T> : b.stride;
+  if constexpr (std::is_same_v<T, float> && kHasQuads && kAStride == 1 &&
+                !kOwn) {
+    if (IsQuads(b.format)) {
+      return MultiplyQuads<C>(a.row, a.count, {b.data, b.depth, 0}, b.format,
+                              acc);
+    }
+  }
   if constexpr (std::is_same_v<T, float> && kTiles) {
     if (b.format == WeightFormat::kBFloat16Pairs) {
       return MultiplyTiles<C, kOwn>(

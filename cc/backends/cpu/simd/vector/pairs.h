@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/cpu/simd/vector/quads.h"
 #include "backends/cpu/simd/vector/vec.h"
 #include "backends/cpu/sizes.h"
 #include "backends/cpu/weights/weight_format.h"
@@ -34,16 +35,15 @@ TF_LSTM_OPS_INLINE void StoreN(VecT<float> v, BFloat16* to, int64_t n) {
 }
 #endif
 
-using cpu::WeightFormat;
-
 // Pairs in a row of a tile; see tiles.h. With tiles, rows of pairs have a
 // multiple of so many words, with zeros at the end.
 constexpr int kTilePairs = 16;
 constexpr int64_t kWordBlock = kTiles ? kTilePairs : 1;
 
-// The number of words that store `elements` elements. A word has the size of an
-// element in which the engine computes.
+// The number of words that store a column of `elements` packed weights. A word
+// has the size of an element in which the engine computes.
 constexpr int64_t Words(int64_t elements, WeightFormat format) {
+  if (IsQuads(format)) return QuadRows(elements);
   return format == WeightFormat::kBFloat16Pairs
              ? CeilDiv(elements, 2 * kWordBlock) * kWordBlock
              : elements;
@@ -56,7 +56,14 @@ constexpr WeightFormat FormatOf(bool bfloat16) {
 // Whether the matrix that is multiplied with the weights, such as x, is rounded
 // to the same format. Otherwise the weights are converted to float.
 constexpr bool RoundsFactors(WeightFormat format) {
-  return kDotsPairs && format == WeightFormat::kBFloat16Pairs;
+  return (kDotsPairs && format == WeightFormat::kBFloat16Pairs) ||
+         IsQuads(format);
+}
+
+// Words of a row of `width` elements that is multiplied with packed weights.
+constexpr int64_t FactorWords(int64_t width, WeightFormat format) {
+  if (IsQuads(format)) return QuadFactorWords(width);
+  return RoundsFactors(format) ? Words(width, format) : width;
 }
 
 // Pairs of the lanes of two vectors, rounded.

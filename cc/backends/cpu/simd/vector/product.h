@@ -7,25 +7,45 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-inline int64_t PackProduct(const float* weights, int64_t depth, int64_t columns,
+inline int64_t PackProduct(const GateMatrices<const float>& weights,
+                           WeightFormat format, int64_t depth, int64_t columns,
                            float* packed) {
+  const int64_t words = Words(depth, format);
   for (int64_t n = 0; packed && n < columns; n += kProductColumns<float>) {
-    PackGroup(PackedFrom<float>{weights, columns, 1, depth, columns}, n,
-              Min(n + kProductColumns<float>, columns), packed + n * depth,
-              WeightFormat::kElements);
+    const int64_t end = Min(n + kProductColumns<float>, columns);
+    if (IsQuads(format)) {
+      PackQuads(weights.int8 + n, weights.scales + n, weights.row_stride, depth,
+                end - n,
+                {packed + n * words, RoundUpToLanes<float>(end - n),
+                 kLanes<float>, format});
+      continue;
+    }
+    weights.Read(0, [&](const auto* data) {
+      PackGroup(PackedFrom{data, weights.row_stride, 1, depth, columns}, n, end,
+                packed + n * words, format);
+    });
   }
-  return RoundUpToLanes<float>(columns) * depth;
+  return RoundUpToLanes<float>(columns) * words;
 }
 
 inline void RunProduct(const PackedProduct& product, const float* const* x,
-                       int64_t rows, float* y, int64_t y_stride) {
+                       int64_t rows, float* y, int64_t y_stride,
+                       float* rounded) {
+  const WeightFormat format = product.format;
   const int64_t depth = product.depth, columns = product.columns;
+  const int64_t words = Words(depth, format),
+                factor = FactorWords(depth, format);
+  for (int64_t r = 0; IsQuads(format) && r < rows; ++r) {
+    RoundToQuads(x[r], depth, format, rounded + r * factor);
+  }
   for (int64_t n = 0; n < columns; n += kProductColumns<float>) {
     const int64_t width = Min(columns - n, kProductColumns<float>);
     WithConstant<kColumns>(CeilDiv(width, kLanes<float>), [&](auto vectors) {
       MultiplyBand<decltype(vectors)::value>(
-          [&](int64_t r) { return x[r]; },
-          WeightColumns<float>{product.packed + n * depth, depth},
+          [&](int64_t r) -> const float* {
+            return IsQuads(format) ? rounded + r * factor : x[r];
+          },
+          WeightColumns<float>{product.packed + n * words, depth, format},
           ProductRange{0, rows, width},
           [&](int64_t r) { return y + r * y_stride + n; });
     });
