@@ -333,21 +333,13 @@ def make(name: str, weights: int = f.FLOAT32) -> f.Graph:
 
 def with_weights(graph: f.Graph, weights: int) -> f.Graph:
     """The same graph with weights of a type where the format allows it."""
-    typed = [
-        replace(node.layer, weights=weights) if node.layer.kind in f.TYPED else node.layer
+    nodes = [
+        replace(node, layer=replace(node.layer, weights=weights))
+        if node.layer.kind in f.TYPED
+        else node
         for node in graph.nodes
     ]
-    return _with_layers(graph, typed)
-
-
-def stored(graph: f.Graph) -> f.Graph:
-    """The graph of float32 whose weights are those in the file."""
-    return _with_layers(graph, [f.stored(node.layer) for node in graph.nodes])
-
-
-def _with_layers(graph: f.Graph, made: Sequence[f.Layer]) -> f.Graph:
-    pairs = zip(graph.nodes, made, strict=True)
-    return replace(graph, nodes=[replace(node, layer=layer) for node, layer in pairs])
+    return replace(graph, nodes=nodes)
 
 
 def draw(

@@ -16,8 +16,10 @@ def library():
 def check(found: list[np.ndarray], wanted: list[np.ndarray], weights: int) -> None:
     for got, want in zip(found, wanted, strict=True):
         assert got.shape == want.shape
-        if weights == f.INT8:  # x and h have 8 bits: about 0.005 of the largest for each product
-            assert np.linalg.norm(got - want) <= 0.05 * np.linalg.norm(want)
+        if weights == f.INT8:
+            # Where x is near the middle between two of its 255 values, float32 may round it to the
+            # other one. Without the rounding of x most outputs have an error of 0.001 to 0.016.
+            assert np.linalg.norm(got - want) <= 1e-3 * np.linalg.norm(want)
             continue
         # Elements of the order of 10 behind sums of up to 50 products of float32.
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
@@ -30,12 +32,11 @@ def test_session(library, name, batch, time, weights):
     """With and without masks, and with the same bits for any number of threads."""
     graph = graphs.make(name, weights)
     content = f.write_graph(graph)
-    stored = graphs.stored(graph)
     inputs, masks = graphs.draw(graph, np.random.default_rng(time), batch, time)
     session, two = c.Session(library, content), c.Session(library, content, threads=2)
     for given in (masks, [None] * len(masks)):
         y = session.run(inputs, given)
-        check(y, graph_oracle.run(stored, inputs, given), weights)
+        check(y, graph_oracle.run(graph, inputs, given), weights)
         for one, other in zip(y, two.run(inputs, given), strict=True):
             np.testing.assert_array_equal(one, other)
 
