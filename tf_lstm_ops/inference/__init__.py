@@ -13,11 +13,9 @@ from tf_lstm_ops.inference.session import Session
 from tf_lstm_ops.inference.stream import Stream
 from tf_lstm_ops.inference.weight_types import LayerWeights
 
-<<<<<<< HEAD
-__all__ = ["LayerWeights", "Session", "Stream", "get_include", "get_library_dir", "layers"]
-=======
 __all__ = [
     "Comparison",
+    "LayerWeights",
     "OutputErrors",
     "Session",
     "Stream",
@@ -25,4 +23,3 @@ __all__ = [
     "get_library_dir",
     "layers",
 ]
->>>>>>> w-q66a
