@@ -132,7 +132,7 @@ def recurrent(
     sizes = [hidden, layer.units] if is_lstm(layer) else [hidden]
     outputs, states = [], []
     for direction, arrays in enumerate(layer.arrays):
-        a = {name: np.asarray(values, np.float64) for name, values in arrays.items()}
+        a = {name: np.asanyarray(values, np.float64) for name, values in arrays.items()}
         backwards = layer.directions == f.BACKWARDS or direction == 1
         first = direction * len(sizes)
         before = initial[first : first + len(sizes)] or [np.zeros((len(x), n)) for n in sizes]

@@ -34,7 +34,7 @@ constexpr size_t kArgumentBytes = 128, kDimsAt = 8, kNameAt = 64, kDims = 5;
 // In a record of a layer or node.
 constexpr size_t kFlagsAt = 24;
 constexpr size_t kFirstSizeAt = 32, kFirstNumberAt = 56, kFirstArrayAt = 72;
-constexpr size_t kChoices = 7;  // the u32 at the start of a record, to `flags`
+constexpr size_t kChoices = 8;  // the u32 at the start of a record
 constexpr size_t kSizes = 3, kNumbers = 2, kOffsets = 20;
 constexpr size_t kFirstOperandAt = 256, kOperandNumbers = 3;
 constexpr size_t kIntsAt = 272, kInts = 8, kNodeNumbersAt = 336,

@@ -1,12 +1,13 @@
 """What a session of version 2 computes, in NumPy with float64, from the graph of session_file.
 
-A mask is None where all steps are valid.
+A mask is None where all steps are valid. Weights have the values in the file.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,29 @@ from . import chain
 from . import session_file as f
 
 Array = np.ndarray
+
+
+class Int8(np.ndarray):
+    """Weights of int8. Rows that are multiplied with them are rounded to 8 bits."""
+
+    def __rmatmul__(self, rows: Array) -> Array:
+        steps = np.abs(rows).max(axis=-1, keepdims=True) / 127
+        return np.rint(rows / np.where(steps > 0, steps, 1)) * steps @ np.asarray(self)
+
+
+def _stored(layer: f.Layer) -> f.Layer:
+    """The layer with the weights that the file has."""
+    if layer.weights != f.INT8 or layer.kind == f.EMBEDDING:
+        return f.stored(layer)
+    typed = f.TYPED[layer.kind]
+    arrays = [
+        {
+            name: np.asarray(values, np.float64).view(Int8) if name in typed else values
+            for name, values in each.items()
+        }
+        for each in f.stored(layer).arrays
+    ]
+    return replace(layer, arrays=arrays)
 
 
 def _softmax(z: Array) -> Array:
@@ -108,7 +132,7 @@ def _convolution(node: f.Node, a: dict[str, Array], x: Array) -> Array:
     window, stride, dilation, groups, *padding = [*node.ints, 0, 0, 0][:7]
     windows = _windows(x, [window, stride, dilation, *padding], 0)
     parts = [
-        np.einsum("ntck,kcu->ntu", part, kernel)
+        part.reshape(*part.shape[:2], -1) @ kernel.swapaxes(0, 1).reshape(-1, kernel.shape[2])
         for part, kernel in zip(
             np.split(windows, groups, axis=2), np.split(a["kernel"], groups, axis=2), strict=True
         )
@@ -258,7 +282,8 @@ def _compute(node: f.Node, operands: Sequence[Array | None]) -> list[Array | Non
     [first, *_] = [operand for operand in operands if operand is not None] or [np.zeros((1, 1))]
     batch = first.shape[: node.batch_axes]
     joined = [None if x is None else x.reshape(-1, *x.shape[node.batch_axes :]) for x in operands]
-    a = {name: np.asarray(values, np.float64) for name, values in node.layer.arrays[0].items()}
+    node = replace(node, layer=_stored(node.layer))
+    a = {name: np.asanyarray(values, np.float64) for name, values in node.layer.arrays[0].items()}
     found = KINDS[node.layer.kind](node, a, *joined)
     values = [*found] if isinstance(found, tuple) else [found]
     return [None if y is None else y.reshape(*batch, *y.shape[1:]) for y in values]

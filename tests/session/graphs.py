@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -287,7 +288,7 @@ def _masking(rng: np.random.Generator) -> f.Graph:
     return b.graph(b.plain(f.GLOBAL_POOLING, x, mask, ints=[1]))
 
 
-def _chain(name: str) -> Callable[[np.random.Generator], f.Graph]:
+def of_chain(name: str) -> Callable[[np.random.Generator], f.Graph]:
     """A chain of version 1 as a graph."""
 
     def make(rng: np.random.Generator) -> f.Graph:
@@ -310,7 +311,7 @@ STREAMS = {
     "layers of steps": _layers_of_steps,
     "stream of words": _stream_of_words,
     "hierarchy": _hierarchy,
-    **{name: _chain(name) for name in ("stack with dense", "masking, last step")},
+    **{name: of_chain(name) for name in ("stack with dense", "masking, last step")},
 }
 GRAPHS = STREAMS | {
     "embeddings": _embeddings,
@@ -321,12 +322,24 @@ GRAPHS = STREAMS | {
     "combinations": _combinations,
     "encoder and decoder": _encoder_and_decoder,
     "masking": _masking,
-    "two of both": _chain("two of both"),
+    "two of both": of_chain("two of both"),
 }
 
 
-def make(name: str) -> f.Graph:
-    return GRAPHS[name](np.random.default_rng(len(name)))
+def make(name: str, weights: int = f.FLOAT32) -> f.Graph:
+    """A graph whose weights have a type."""
+    return with_weights(GRAPHS[name](np.random.default_rng(len(name))), weights)
+
+
+def with_weights(graph: f.Graph, weights: int) -> f.Graph:
+    """The same graph with weights of a type where the format allows it."""
+    nodes = [
+        replace(node, layer=replace(node.layer, weights=weights))
+        if node.layer.kind in f.TYPED
+        else node
+        for node in graph.nodes
+    ]
+    return replace(graph, nodes=nodes)
 
 
 def draw(

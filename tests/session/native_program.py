@@ -88,9 +88,9 @@ def write(folder: Path, name: str) -> Path:
     return _write(folder, name, f.write(make(np.random.default_rng(len(name)))))
 
 
-def write_graph(folder: Path, name: str) -> Path:
-    """Writes the file of a graph."""
-    return _write(folder, name, f.write_graph(graphs.make(name)))
+def write_graph(folder: Path, name: str, weights: int = f.FLOAT32) -> Path:
+    """Writes the file of a graph with weights of a type."""
+    return _write(folder, f"{name} {weights}", f.write_graph(graphs.make(name, weights)))
 
 
 def _write(folder: Path, name: str, content: bytes) -> Path:

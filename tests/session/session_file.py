@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,8 +46,8 @@ ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),
     *("projection", "input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
-FLOAT32, BFLOAT16, INT8 = 0, 1, 2
-_TYPED = {
+WEIGHTS = FLOAT32, BFLOAT16, INT8 = 0, 1, 2
+TYPED = {  # arrays of the type of the weights
     RECURRENT: ("kernel", "recurrent_kernel", "projection"),
     **dict.fromkeys((DENSE, EMBEDDING, CONVOLUTION), ("kernel",)),
 }
@@ -57,7 +57,7 @@ _TYPED = {
 class Layer:
     """A record. `arrays` has a dictionary by the names in ARRAYS for each direction.
 
-    `weights` is the type of the arrays in `_TYPED` in the file. Here they are float32.
+    `weights` is the type of the arrays in `TYPED` in the file. Here they are float32.
     """
 
     kind: int
@@ -94,16 +94,42 @@ def _record(layer: Layer, offsets: list[int]) -> bytes:
 def _data(layer: Layer, name: str, values: np.ndarray) -> bytes:
     """The bytes of an array, in the type of the layer's weights."""
     values = np.ascontiguousarray(values, "<f4")
-    if name not in _TYPED.get(layer.kind, ()) or layer.weights not in (BFLOAT16, INT8):
+    if name not in TYPED.get(layer.kind, ()) or layer.weights not in (BFLOAT16, INT8):
         return values.tobytes()
     if layer.weights == BFLOAT16:
-        bits = values.view("<u4")
-        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2").tobytes()
-    scales, q = quantized(values, layer.kind)
+        return _bfloat16(values).tobytes()
+    scales, q = _quantized(values, layer.kind)
     return scales.tobytes() + q.tobytes()
 
 
-def quantized(values: np.ndarray, kind: int) -> tuple[np.ndarray, np.ndarray]:
+def stored(layer: Layer) -> Layer:
+    """The layer with weights of float32 that have the values in the file."""
+    arrays = [
+        {
+            name: _value(layer, values) if name in TYPED.get(layer.kind, ()) else values
+            for name, values in each.items()
+        }
+        for each in layer.arrays
+    ]
+    return replace(layer, weights=FLOAT32, arrays=arrays)
+
+
+def _value(layer: Layer, values: np.ndarray) -> np.ndarray:
+    values = np.ascontiguousarray(values, "<f4")
+    if layer.weights == BFLOAT16:
+        return (_bfloat16(values).astype("<u4") << 16).view("<f4")
+    if layer.weights == INT8:
+        scales, q = _quantized(values, layer.kind)
+        return (q * (scales[:, None] if layer.kind == EMBEDDING else scales)).reshape(values.shape)
+    return values
+
+
+def _bfloat16(values: np.ndarray) -> np.ndarray:
+    bits = values.view("<u4")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+
+
+def _quantized(values: np.ndarray, kind: int) -> tuple[np.ndarray, np.ndarray]:
     """The scales, and the integers [depth, columns], one column or row after the other."""
     matrix = values.reshape(-1, values.shape[-1])
     vectors = matrix if kind == EMBEDDING else matrix.T

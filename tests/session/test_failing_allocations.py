@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from session import graphs, native_program
+from session import session_file as f
 
 pytestmark = native_program.glibc
 
@@ -31,11 +32,12 @@ def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("weights", f.WEIGHTS)
 @pytest.mark.parametrize("name", graphs.GRAPHS)
 def test_errors_of_allocations_of_graphs(
-    program: Path, tmp_path: Path, name: str, threads: int
+    program: Path, tmp_path: Path, name: str, weights: int, threads: int
 ) -> None:
-    check(program, native_program.write_graph(tmp_path, name), threads)
+    check(program, native_program.write_graph(tmp_path, name, weights), threads)
 
 
 def check(program: Path, path: Path, threads: int) -> None:

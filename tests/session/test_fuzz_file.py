@@ -7,17 +7,20 @@ from pathlib import Path
 import pytest
 
 from session import graphs, layers, native_program
+from session import session_file as f
 
 pytestmark = native_program.glibc
 
 
 def write_all(folder: Path, version: int) -> list[str]:
-    """Writes small files of one version, which together have every kind of layer."""
-    write, names = {
-        1: (native_program.write, layers.CHAINS),
-        2: (native_program.write_graph, graphs.GRAPHS),
-    }[version]
-    return [str(write(folder, name)) for name in names]
+    """Writes small files of one version, which together have every kind of layer and weights."""
+    if version == 1:
+        return [str(native_program.write(folder, name)) for name in layers.CHAINS]
+    return [
+        str(native_program.write_graph(folder, name, weights))
+        for name in graphs.GRAPHS
+        for weights in f.WEIGHTS
+    ]
 
 
 def fuzz(program: Path, files: list[str], seed: int, count: int, mebibytes: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from session import graphs, layers, native_program
+from session import session_file as f
 
 pytestmark = native_program.glibc
 
@@ -75,15 +76,21 @@ def check_streams(program: Path, path: Path, batch: int) -> None:
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", graphs.STREAMS)
-def test_streams_of_graphs(program: Path, tmp_path: Path, name: str, batch: int) -> None:
+@pytest.mark.parametrize("weights", f.WEIGHTS)
+def test_streams_of_graphs(
+    program: Path, tmp_path: Path, name: str, batch: int, weights: int
+) -> None:
     """Every layer that streams: see `test_every_layer_is_tested`."""
-    check_streams(program, native_program.write_graph(tmp_path, name), batch)
+    check_streams(program, native_program.write_graph(tmp_path, name, weights), batch)
 
 
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("name", graphs.GRAPHS)
-def test_whole_sequences_of_graphs(program: Path, tmp_path: Path, name: str, batch: int) -> None:
-    check_sequences(program, native_program.write_graph(tmp_path, name), batch)
+@pytest.mark.parametrize("weights", f.WEIGHTS)
+def test_whole_sequences_of_graphs(
+    program: Path, tmp_path: Path, name: str, batch: int, weights: int
+) -> None:
+    check_sequences(program, native_program.write_graph(tmp_path, name, weights), batch)
 
 
 def test_every_layer_is_tested() -> None:

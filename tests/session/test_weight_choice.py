@@ -12,7 +12,8 @@ Array = np.ndarray
 
 
 def normal(*shape: int) -> Array:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    values = np.random.default_rng(0).standard_normal(shape) / np.sqrt(shape[0])
+    return values.astype(np.float32)
 
 
 def gates(inputs: int, units: int, count: int, hidden: int | None = None) -> list[Array]:
