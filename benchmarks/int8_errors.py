@@ -34,8 +34,7 @@ sys.path.append(str(ROOT / "tests"))  # the layers of RTNeural's models
 
 SEED, DEMO_EPOCHS = 0, 30
 UNITS, BATCH, STEPS, EPOCHS, RATE = 256, 32, 100, 20, 3e-3  # of the language model
-TEST_STEPS = 10_000
-RANGES = [(0, 100), (900, 1000), (4900, 5000), (9900, 10_000)]  # of steps
+TEST_STEPS, RANGES = 10_000, [(0, 100), (900, 1000), (4900, 5000), (9900, 10_000)]
 Array = np.ndarray
 
 
@@ -150,8 +149,8 @@ def by_onnx_runtime(model: Model) -> Array | None:
         kinds = ["LSTM", "MatMul", "Gemm"]  # not Gather, the embedding, which is no product
         quantize_dynamic(*paths, kinds, per_channel=True, weight_type=QuantType.QInt8)
         content = paths[1].read_bytes()
-    kinds = [node.op_type for node in load_from_string(content).graph.node]
-    if not any("Quantize" in kind or "Integer" in kind for kind in kinds):
+    nodes = load_from_string(content).graph.node
+    if not any(part in node.op_type for node in nodes for part in ("Quantize", "Integer")):
         return None
     run = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     return run.run(None, {run.get_inputs()[0].name: model.x})[0]
@@ -192,9 +191,8 @@ def main() -> None:
     ranges = [(f"{a:,} to {b:,}", slice(a, b)) for a, b in RANGES]
     of_steps = ([s, k, *errors(y[:, r], exact[:, r])] for s, r in ranges for k, y in others.items())
     table(f"steps of the language model | {heads}", of_steps)
-    logits = {"float32": exact, **others}
-    bits = ([last.name, k, f"{bits_per_byte(y[0], text):.4f}"] for k, y in logits.items())
-    table("model | weights | bits per byte", bits)
+    bits = {k: bits_per_byte(y[0], text) for k, y in {"float32": exact, **others}.items()}
+    table("model | weights | bits per byte", ([last.name, k, f"{b:.4f}"] for k, b in bits.items()))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -25,7 +26,7 @@ LIBRARY = "tf_lstm_ops_inference"
 LARGE = 2**20  # weights of a model that takes so long that reading the clock does not matter
 
 
-def session(case: Case, _model: keras.Model, _folder: Path, **options: str) -> list[Prepared]:
+def session(case: Case, _model: keras.Model, _folder: Path, **options: Any) -> list[Prepared]:
     """A stream, or calls of the session with one and two threads; `options` are the session's."""
     model = keras_model(case, stateful=False)
     x = np.zeros((1, case.time, case.inputs), np.float32)
@@ -42,7 +43,7 @@ def session(case: Case, _model: keras.Model, _folder: Path, **options: str) -> l
     return found
 
 
-def c_program(case: Case, _model: keras.Model, folder: Path, **options: str) -> list[Prepared]:
+def c_program(case: Case, _model: keras.Model, folder: Path, **options: Any) -> list[Prepared]:
     """latency_stream.c on the file of the session, whose options are `options`."""
     model = keras_model(case, stateful=False)
     file = folder / f"{'-'.join(['model', *options.values()])}.session"

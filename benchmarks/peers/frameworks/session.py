@@ -12,7 +12,7 @@ from peers.models import Conv, Dense, Embed, Layer, ModelProblem, Pool, Recurren
 from tf_lstm_ops.inference import Session, layers
 
 
-def build(row: Row, problem: Problem | ModelProblem, threads: int, **options: str) -> Prepared:
+def build(row: Row, problem: Problem | ModelProblem, threads: int, **options: Any) -> Prepared:
     """Makes a call of a session.
 
     Args:
