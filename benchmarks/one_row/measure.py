@@ -11,13 +11,10 @@ import numpy as np
 
 from one_row.cases import Case
 from one_row.keras_model import keras_model
-from one_row.peers import Peer, Prepared
+from one_row.peers import BOUND, Peer, Prepared
 from one_row.timing import Percentiles, interleaved
 
 CHECKED_CALLS = 3
-# Outputs are within [-1, 1]. Products of up to 4096 terms are summed in different orders, and the
-# exponential functions of the libraries differ.
-BOUND = 1e-4
 
 
 class Wrong(Exception):
@@ -51,7 +48,8 @@ def measure(
     for name, prepared in ways.items():
         for way in prepared:
             if way.x.size:
-                check(case, f"{case.name}: {name} {way.label}", way, model, expected)
+                what = f"{case.name}: {name} {way.label}"
+                check(case, what, way, model, expected, peers[name].bound)
     best = {name: _fastest(prepared) for name, prepared in ways.items()}
     found = interleaved({name: way.measured() for name, way in best.items()}, rounds)
     return {name: _record(found[name], best[name].label) for name in found}
@@ -84,7 +82,14 @@ def expected_outputs(case: Case) -> np.ndarray:
     return np.asarray(y).reshape(CHECKED_CALLS, -1)
 
 
-def check(case: Case, what: str, way: Prepared, model: keras.Model, expected: np.ndarray) -> None:
+def check(
+    case: Case,
+    what: str,
+    way: Prepared,
+    model: keras.Model,
+    expected: np.ndarray,
+    bound: float = BOUND,
+) -> None:
     for layer in model.layers:
         if getattr(layer, "stateful", False):
             layer.reset_states()
@@ -93,5 +98,5 @@ def check(case: Case, what: str, way: Prepared, model: keras.Model, expected: np
         y = np.array(way.output(way.call())).ravel()
         if y.shape != expected[number].shape:
             raise Wrong(f"{what}: the output has {y.size} elements")
-        if not (difference := np.abs(y - expected[number]).max()) <= BOUND:
+        if not (difference := np.abs(y - expected[number]).max()) <= bound:
             raise Wrong(f"{what}: call {number} differs by {difference:.2g}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from one_row.cases import Case
 from one_row.timing import Sample, sample_of
 
 Array = np.ndarray
+# Products of up to 4096 terms are summed in different orders, and the exponential functions of the
+# libraries differ. In int8, weights and activations have 8 bits; a wrong gate causes more than 0.2.
+BOUND, BOUND_INT8 = 1e-4, 0.1
 STEPS = ("units", "square", "models")  # the groups of single steps
 
 
@@ -52,6 +55,8 @@ class Peer:
         and returns a list of Prepared, of which the fastest one counts.
       groups: the groups of cases for which it is measured.
       needs: modules that must be installed.
+      options: for the function.
+      bound: of the difference of an output, which is within [-1, 1], from that of the Keras model.
     """
 
     heading: str
@@ -59,6 +64,8 @@ class Peer:
     function: str
     groups: tuple[str, ...] = STEPS
     needs: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    bound: float = BOUND
 
     @property
     def is_installed(self) -> bool:
@@ -66,7 +73,7 @@ class Peer:
 
     def prepare(self, case: Case, model: keras.Model, folder: Path) -> list[Prepared]:
         module = importlib.import_module(f"one_row.{self.module}")
-        return getattr(module, self.function)(case, model, folder)
+        return getattr(module, self.function)(case, model, folder, **self.options)
 
 
 _ALL = (*STEPS, "sequences")
@@ -77,6 +84,14 @@ PEERS = {
     "op": Peer("eager op", "tensorflow_peers", "eager_op"),
     "session": Peer("Session", "session_peers", "session", _ALL),
     "c": Peer("C", "session_peers", "c_program"),
+    "session-int8": Peer(
+        *("Session, int8", "session_peers", "session", ("models",)),
+        options={"weights": "int8"},
+        bound=BOUND_INT8,
+    ),
+    "c-int8": Peer(
+        *("C, int8", "session_peers", "c_program", ("models",)), options={"weights": "int8"}
+    ),
     "onnxruntime": Peer(
         "ONNX Runtime", "runtime_peers", "onnxruntime", _ALL, ("onnx", "onnxruntime")
     ),

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -25,28 +26,28 @@ LIBRARY = "tf_lstm_ops_inference"
 LARGE = 2**20  # weights of a model that takes so long that reading the clock does not matter
 
 
-def session(case: Case, _model: keras.Model, _folder: Path) -> list[Prepared]:
-    """A stream, or calls of the session with one and two threads."""
+def session(case: Case, _model: keras.Model, _folder: Path, **options: Any) -> list[Prepared]:
+    """A stream, or calls of the session with one and two threads; `options` are the session's."""
     model = keras_model(case, stateful=False)
     x = np.zeros((1, case.time, case.inputs), np.float32)
     out = np.zeros((1, case.time, case.layers[-1].size), np.float32)
     if case.keeps_states:
-        step = Session(model).stream()
+        step = Session(model, **options).stream()
         x, out = x[:, 0], out[:, 0]
         return [Prepared("", x, lambda: step(x, out=out))]
     found = []
     for threads in (1, 2):
-        run = Session(model, threads=threads)
+        run = Session(model, threads=threads, **options)
         label = f"{threads} thread" + "s" * (threads > 1)
         found.append(Prepared(label, x, functools.partial(run, x, out=out)))
     return found
 
 
-def c_program(case: Case, _model: keras.Model, folder: Path) -> list[Prepared]:
-    """latency_stream.c on the file of the session."""
+def c_program(case: Case, _model: keras.Model, folder: Path, **options: Any) -> list[Prepared]:
+    """latency_stream.c on the file of the session, whose options are `options`."""
     model = keras_model(case, stateful=False)
-    file = folder / "model.session"
-    Session(model).save(file)
+    file = folder / f"{'-'.join(['model', *options.values()])}.session"
+    Session(model, **options).save(file)
     program = _program(folder)
     batch = 1 if model.count_params() > LARGE else BATCH
 

@@ -1,4 +1,4 @@
-"""The sets of rows to select from: the tables, the examples, the models, the sweep."""
+"""The sets of rows to select from: the tables, the examples, the models, the sweep, int8."""
 
 from __future__ import annotations
 
@@ -61,6 +61,28 @@ def _sweep() -> tuple[Row, ...]:
     )
 
 
+_WEIGHTS = ("session", "session-bfloat16", "session-int8", "onnxruntime", "openvino")
+_NO_GRU = ("onnxruntime-int8", "openvino-int8")
+
+
+def _int8_row(cell: str, batch: int, units: int, time: int) -> Row:
+    return Row(
+        f"int8 {'step' if time == 1 else 'sequence'} {cell.upper()} N{batch} H{units} T{time}",
+        *("int8", "inference", batch, time, units, units),
+        peers=_WEIGHTS if cell == "gru" else (*_WEIGHTS, *_NO_GRU),
+        cell=cell,
+    )
+
+
+def _int8() -> tuple[Row, ...]:
+    """Sessions by the type of their weights: of one step, and of sequences."""
+    steps = [(1, units, 1) for units in (128, 256, 512, 640, 1024, 2048)]
+    sequences = [(n, 256, 50) for n in (1, 4, 16, 64)] + [(n, 512, 25) for n in (1, 16, 64)]
+    return tuple(
+        _int8_row(cell, *sizes) for sizes in (*steps, *sequences) for cell in ("lstm", "gru")
+    )
+
+
 CASES: dict[str, tuple[Row, ...]] = {
     "tables": ROWS,
     "examples": tuple(
@@ -70,4 +92,5 @@ CASES: dict[str, tuple[Row, ...]] = {
     ),
     "models": models.ROWS,
     "sweep": _sweep(),
+    "int8": _int8(),
 }

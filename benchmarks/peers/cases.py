@@ -24,7 +24,7 @@ class Row:
 
     Attributes:
       name: unique.
-      group: its table: "inference", "models", "training" or "other".
+      group: its table: "inference", "models", "int8", "training" or "other".
       task: what a call computes. "inference": the output of a sequence; "training": also the
         gradients of all weights and of x; "step" and "step gradient": LSTMBlockCell and
         LSTMBlockCellGrad; "fit": a training step in Keras' model.fit; "model": the output of a

@@ -18,6 +18,7 @@ from peers.runner import Measurement
 GROUPS = {
     "inference": "Inference",
     "models": "Models",
+    "int8": "Types of weights",
     "training": "Training",
     "other": "Other rows",
 }

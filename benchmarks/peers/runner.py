@@ -247,7 +247,7 @@ class Bench:
                 found[name] = Measurement("measured")
                 results = process.ask("results")
                 ours = ours or results
-                if message := difference(results, ours, row):
+                if message := difference(results, ours, row, self._peers[name].tolerance):
                     found[name] = Measurement("differs", message)
             ready(name, found[name].status)
         return found
@@ -294,20 +294,26 @@ class Bench:
             found[name] = Measurement("failed", str(error))
 
 
-def difference(results: Mapping[str, Array], ours: Mapping[str, Array], row: Row) -> str:
+def difference(
+    results: Mapping[str, Array],
+    ours: Mapping[str, Array],
+    row: Row,
+    tolerance: float | None = None,
+) -> str:
     """Compares the results of a peer with ours.
 
     Args:
       results: arrays by name. Arrays that the peer does not return are not compared.
       ours: our arrays by name.
       row: the row, whose dtype determines the tolerance.
+      tolerance: that of a peer with coarser numbers than the row's.
 
     Returns:
       The first difference as text; empty if there is none.
     """
     if not results:
         return "it gave no results"
-    tolerance = TOLERANCE if row.dtype == "float32" else TOLERANCE_16
+    tolerance = tolerance or (TOLERANCE if row.dtype == "float32" else TOLERANCE_16)
     for name, theirs in results.items():
         mine = ours[name]
         if theirs.shape != mine.shape:

@@ -36,7 +36,7 @@ def test_the_eager_op_and_the_session_are_measured_wherever_our_layer_infers() -
     for row in (row for rows in CASES.values() for row in rows):
         beside_others = row.task == "inference" and row.peers[0] == "ours" and "torch" in row.peers
         assert ("ours-eager" in row.peers) == beside_others
-        assert ("session" in row.peers) == (beside_others or row.group == "models")
+        assert ("session" in row.peers) == (beside_others or row.group in ("models", "int8"))
 
 
 def test_every_example_is_measured_once_in_three_tasks() -> None:
@@ -128,7 +128,7 @@ def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         command.main(["--cases", "sweep,dance"])
     assert exit_.value.code == 2
-    message = "--cases knows no dance; there are tables, examples, models, sweep"
+    message = "--cases knows no dance; there are tables, examples, models, sweep, int8"
     assert message in capsys.readouterr().err
 
 

@@ -6,6 +6,7 @@ Each module has ``build(row, problem, threads, **options)``, which returns the c
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 from tf_lstm_ops.weights.arrays import Array
 
 TRIALS = 20  # calls by which `fastest` chooses
+# Relative to the largest element, as in runner. Rounding of weights to 8 significant bits, and of
+# weights and activations to 8 bits with scales; a wrong gate or scale causes more than 0.2.
+TOLERANCE_BFLOAT16, TOLERANCE_INT8 = 0.03, 0.1
 
 
 class Prepared(NamedTuple):
@@ -70,6 +74,7 @@ class Peer:
       threads: the number of threads; None for the number of the run.
       rest_seconds: a pause after its calls in a round, so that its threads stop spinning.
       note: a remark on its results.
+      tolerance: of its results, see runner.difference; None for that of the row.
     """
 
     label: str
@@ -81,6 +86,7 @@ class Peer:
     threads: int | None = None
     rest_seconds: float = 0.005
     note: str = ""
+    tolerance: float | None = None
 
     def is_installed(self) -> bool:
         """Whether the modules that it needs are installed.
@@ -95,10 +101,17 @@ def _ours(label: str, module: str, threads: int | None = None, **options: Any) -
     return Peer(label, module, options, ours=True, threads=threads)
 
 
+def _session(weights: str, tolerance: float) -> Peer:
+    peer = _ours(f"our Session, {weights}", "session", weights=weights)
+    return dataclasses.replace(peer, tolerance=tolerance)
+
+
 PEERS: dict[str, Peer] = {
     "ours": _ours("ours", "keras_layer", ours=True),
     "ours-eager": _ours("ours, eager op", "eager_op"),
     "session": _ours("our Session", "session"),
+    "session-bfloat16": _session("bfloat16", TOLERANCE_BFLOAT16),
+    "session-int8": _session("int8", TOLERANCE_INT8),
     "ours-cudnn": _ours("our CudnnRNNV3", "cudnn"),
     "ours-block-cell": _ours("our block cell", "block_cell", ours=True),
     "ours-float32": _ours("ours, float32", "keras_layer", ours=True, dtype="float32"),
@@ -126,6 +139,26 @@ PEERS: dict[str, Peer] = {
         pip="onnx onnxruntime",
         rest_seconds=0.1,
     ),
+    "onnxruntime-int8": Peer(
+        "ONNX Runtime, int8",
+        "onnxruntime",
+        {"int8": True},
+        needs=("onnx", "onnxruntime"),
+        pip="onnx onnxruntime",
+        rest_seconds=0.1,
+        note="ONNX Runtime's dynamic quantization leaves GRU in float32.",
+        tolerance=TOLERANCE_INT8,
+    ),
     "openvino": Peer("OpenVINO", "openvino", needs=("onnx", "openvino"), pip="onnx openvino"),
+    "openvino-int8": Peer(
+        "OpenVINO, int8",
+        "openvino",
+        {"int8": True},
+        needs=("onnx", "openvino", "nncf"),
+        pip="onnx openvino nncf",
+        note="OpenVINO's int8 has one scale for x and h. NNCF leaves a GRU with "
+        "linear_before_reset, which is that of Keras and PyTorch, in float32.",
+        tolerance=TOLERANCE_INT8,
+    ),
     "jax": Peer("JAX", "jax", needs=("jax",), pip="jax"),
 }

@@ -12,29 +12,39 @@ from peers.models import Conv, Dense, Embed, Layer, ModelProblem, Pool, Recurren
 from tf_lstm_ops.inference import Session, layers
 
 
-def build(row: Row, problem: Problem | ModelProblem, threads: int) -> Prepared:
+def build(row: Row, problem: Problem | ModelProblem, threads: int, **options: Any) -> Prepared:
     """Makes a call of a session.
 
     Args:
       row: the row, of inference or of a model.
       problem: its data.
       threads: the number of threads.
+      **options: of the session: weights, the type of its weights.
 
     Returns:
-      The call to time.
+      The call to time. A row of one step is that of a stream, which has a state behind the first.
     """
     if isinstance(problem, ModelProblem):
-        session = Session.from_layers(_chain(row, problem), threads)
+        session = Session.from_layers(_chain(row, problem), threads, **options)
         x = problem.x
         out = session(x)
         return Prepared(lambda: session(x, out=out), lambda y: {"output": y.copy()})
     kind = {"lstm": layers.LSTM, "gru": layers.GRU}[row.cell]
-    session = Session.from_layers([kind(problem.weights, return_sequences=True)], threads)
+    chain = [kind(problem.weights, return_sequences=True)]
+    session = Session.from_layers(chain, threads, **options)
+    if row.time == 1:
+        return _step(session, problem)
     x, mask = problem.x, problem.valid
     out = session(x, mask)
     return Prepared(
         lambda: session(x, mask, out=out), lambda y: compared_output(np.copy(y), problem)
     )
+
+
+def _step(session: Session, problem: Problem) -> Prepared:
+    step, x = session.stream(len(problem.x)), problem.x[:, 0]
+    out = np.empty((len(x), session.output_size), np.float32)
+    return Prepared(lambda: step(x, out=out), lambda y: compared_output(y[:, None].copy(), problem))
 
 
 def _chain(row: Row, problem: ModelProblem) -> list[Any]:
