@@ -18,9 +18,9 @@ enum class WeightFormat {
 };
 
 // Elements that hold a row of `width` elements as any instruction set rounds it
-// to quads: its scale, and whole vectors of at most 16 bytes.
+// to quads: its scale, and whole vectors of at most 16 integers of 16 bits.
 constexpr int64_t MostFactorFloats(int64_t width) {
-  return 1 + (width + 15) / 16 * 4;
+  return 1 + (width + 15) / 16 * 8;
 }
 
 // The most rows of int8 weights: so many products of two bytes, one of them

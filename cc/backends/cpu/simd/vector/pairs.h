@@ -62,7 +62,7 @@ constexpr bool RoundsFactors(WeightFormat format) {
 
 // Words of a row of `width` elements that is multiplied with packed weights.
 constexpr int64_t FactorWords(int64_t width, WeightFormat format) {
-  if (IsQuads(format)) return QuadFactorWords(width);
+  if (IsQuads(format)) return QuadFactorWords(width, format);
   return RoundsFactors(format) ? Words(width, format) : width;
 }
 

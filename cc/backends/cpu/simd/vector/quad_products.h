@@ -19,60 +19,62 @@ struct QuadColumns {
 // other.
 constexpr int64_t kQuadChain = 128;
 
+// Registers of the sums of a kernel. Widened weights need two registers.
+template <bool kFused>
+constexpr int kQuadResult =
+    kFused || !kIsX86 ? kResultRegisters : kRegisters / 2;
+
 // sums[r][g][c] += a(r, :) b(:, g, c) for R rows of A and kGroups groups of C
 // vectors of columns.
 template <int R, int kGroups, int C, bool kFused>
 void AccumulateQuads(const float* const* a, const QuadColumns& b,
                      VecT<float>* sums) {
-  constexpr int kL = kLanes<float>;
   constexpr int kN = kGroups * C;
+  constexpr int64_t kWords = WordsOfQuad(kFused);
   const auto column = [&](int n, int64_t row) TF_LSTM_OPS_LAMBDA {
-    return b.data + n / C * b.distance + (row * C + n % C) * kL;
-  };
-  const auto load = [&](int n, int64_t row) TF_LSTM_OPS_LAMBDA {
-    return reinterpret_cast<VecT<int32_t>>(Load(column(n, row)));
+    return b.data + n / C * b.distance + (row * C + n % C) * kLanes<float>;
   };
   VecT<int32_t> totals[R][kN];
   for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < kN; ++n) totals[r][n] = load(n, 1);
+    for (int n = 0; n < kN; ++n) {
+      totals[r][n] = reinterpret_cast<VecT<int32_t>>(Load(column(n, 1)));
+    }
   }
   const int64_t rows = QuadRows(b.depth);
   for (int64_t begin = kHeadRows; begin < rows; begin += kQuadChain) {
     const int64_t end = Min(begin + kQuadChain, rows);
-    ForEachRegisterTile<R, kN, false>(
-        [&](auto first_row, auto tile_rows, auto first, auto columns)
-            TF_LSTM_OPS_LAMBDA {
-              constexpr int kTileR = decltype(tile_rows)::value;
-              constexpr int kTileN = decltype(columns)::value;
-              const float* row[kTileR];
-              VecT<int32_t> sum[kTileR][kTileN];
-              for (int r = 0; r < kTileR; ++r) {
-                row[r] = a[first_row + r] + 1 - kHeadRows;
-                for (int n = 0; n < kTileN; ++n) {
-                  sum[r][n] = totals[first_row + r][first + n];
-                }
-              }
-              for (int64_t k = begin; k < end; ++k) {
-                VecT<int32_t> weights[kTileN];
-                for (int n = 0; n < kTileN; ++n) {
-                  weights[n] = load(first + n, k);
-                  if (kTileR > 1) KeepInRegister(&weights[n]);
-                }
-                for (int r = 0; r < kTileR; ++r) {
-                  int32_t word;
-                  std::memcpy(&word, row[r] + k, sizeof word);
-                  const VecT<int32_t> value = Broadcast(word);
-                  for (int n = 0; n < kTileN; ++n) {
-                    sum[r][n] = Dot<kFused>(sum[r][n], value, weights[n]);
-                  }
-                }
-              }
-              for (int r = 0; r < kTileR; ++r) {
-                for (int n = 0; n < kTileN; ++n) {
-                  totals[first_row + r][first + n] = sum[r][n];
-                }
-              }
-            });
+    const auto add = [&](auto first_row, auto tile_rows, auto first,
+                         auto columns) TF_LSTM_OPS_LAMBDA {
+      constexpr int kTileR = decltype(tile_rows)::value;
+      constexpr int kTileN = decltype(columns)::value;
+      const float* row[kTileR];
+      VecT<int32_t> sum[kTileR][kTileN];
+      for (int r = 0; r < kTileR; ++r) {
+        row[r] = a[first_row + r] + 1 - kHeadRows * kWords;
+        for (int n = 0; n < kTileN; ++n) {
+          sum[r][n] = totals[first_row + r][first + n];
+        }
+      }
+      for (int64_t k = begin; k < end; ++k) {
+        Quads<kFused> weights[kTileN];
+        for (int n = 0; n < kTileN; ++n) {
+          weights[n] = LoadQuads<kFused>(column(first + n, k));
+          if constexpr (kFused && kTileR > 1) KeepInRegister(&weights[n].all);
+        }
+        for (int r = 0; r < kTileR; ++r) {
+          const auto value = BroadcastQuad<kFused>(row[r] + k * kWords);
+          for (int n = 0; n < kTileN; ++n) {
+            sum[r][n] = Dot<kFused>(sum[r][n], value, weights[n]);
+          }
+        }
+      }
+      for (int r = 0; r < kTileR; ++r) {
+        for (int n = 0; n < kTileN; ++n) {
+          totals[first_row + r][first + n] = sum[r][n];
+        }
+      }
+    };
+    ForEachRegisterTile<R, kN, false, kQuadResult<kFused>>(add);
   }
   for (int r = 0; r < R; ++r) {
     const VecT<float> scale = Broadcast(*a[r]);

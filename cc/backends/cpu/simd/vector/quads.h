@@ -1,10 +1,9 @@
 // Products of int8: how weights, and the rows that are multiplied with them,
-// are stored as quads, and what one instruction multiplies.
+// are stored as quads, and the instructions that multiply them.
 //
-// A quad is a word of four int8 from -127 to 127: of a row of A four
-// neighbours, of a column of B four rows. A row x of A is rounded to s q with s
-// = max |x| / 127, so it has the error s / 2 at most. A column of B is its
-// scale times integers. An element of the product is
+// A row x of A is rounded to s q with s = max |x| / 127 and integers q from
+// -127 to 127, so its error is at most s / 2. A column of B is a scale times
+// integers of this range. An element of the product is
 //
 //   s(row) scale(column) * sum over k of q(row, k) q(k, column)
 //
@@ -12,10 +11,18 @@
 // other operations are those of single elements. So every processor has the
 // same bits.
 //
-// The instructions of AVX512_VNNI and AVX_VNNI multiply bytes without sign by
-// bytes with sign. A row of A then has q + 128, and the sum of a column begins
-// with -128 times the sum of its integers. They wrap around, so the result is
-// the same.
+// A quad is four rows of a column of B, and the four elements of a row of A
+// that are multiplied with them. There are two formats:
+//
+// kInt8FusedQuads. An instruction for dot products multiplies the four bytes of
+// each lane, and adds them to a sum. Those of x86 take bytes without sign of A:
+// A has q + 128, and the sum of a column begins with -128 times the sum of its
+// integers. The sums wrap around, so the result is the same.
+//
+// kInt8Quads. x86 multiplies pairs of 16-bit integers: A has 16-bit integers,
+// and bytes of B are widened. The first half of the bytes of a vector of quads
+// has rows 0 and 1 of all lanes, the second half rows 2 and 3. Arm multiplies
+// bytes to 16-bit products.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_QUADS_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_QUADS_H_
 
@@ -39,6 +46,12 @@ constexpr bool kHasQuads = false;
 constexpr bool kHasQuads = true;
 #endif
 
+#if defined(__x86_64__)
+constexpr bool kIsX86 = true;
+#else
+constexpr bool kIsX86 = false;
+#endif
+
 // Whether there are processors of this instruction set with kInt8FusedQuads.
 #if defined(__x86_64__) && !defined(__AVX2__)
 constexpr bool kHasFusedDots = false;
@@ -55,99 +68,157 @@ constexpr int64_t QuadRows(int64_t depth) {
   return kHeadRows + CeilDiv(depth, 4);
 }
 
-// Words of a row of A: its scale, and whole vectors of lanes of bytes.
-constexpr int64_t QuadFactorWords(int64_t width) {
-  constexpr int64_t kBytes = kLanes<float>;
-  return 1 + CeilDiv(width, kBytes) * kBytes / 4;
+constexpr bool IsFused(WeightFormat format) {
+  return format == WeightFormat::kInt8FusedQuads;
 }
-
 // Whether the weights are quads.
 constexpr bool IsQuads(WeightFormat format) {
-  return format == WeightFormat::kInt8Quads ||
-         format == WeightFormat::kInt8FusedQuads;
+  return format == WeightFormat::kInt8Quads || IsFused(format);
 }
 
-// What is added to the bytes of a row of A.
-constexpr int32_t FactorOffset(WeightFormat format) {
+// What is added to the integers of a row of A.
+constexpr int32_t FactorOffset(bool fused) { return kIsX86 && fused ? 128 : 0; }
+
+// Words of a quad of a row of A.
+constexpr int64_t WordsOfQuad(bool fused) { return kIsX86 && !fused ? 2 : 1; }
+
+// Words of a row of A: its scale, and integers of whole vectors of lanes.
+constexpr int64_t QuadFactorWords(int64_t width, WeightFormat format) {
+  constexpr int64_t kL = kLanes<float>;
+  return 1 + CeilDiv(width, kL) * kL / 4 * WordsOfQuad(IsFused(format));
+}
+
+// The quads of a vector of columns of B, as Dot reads them.
+template <bool kFused>
+struct Quads {
+  VecT<int32_t> all;
+};
+
+TF_LSTM_OPS_INLINE VecT<int32_t> BroadcastWord(const float* from) {
+  int32_t word;
+  std::memcpy(&word, from, sizeof word);
+  return Broadcast(word);
+}
+
 #if defined(__x86_64__)
-  return format == WeightFormat::kInt8FusedQuads ? 128 : 0;
+
+template <>
+struct Quads<false> {
+  VecT<int32_t> first, second;  // rows 0 and 1, rows 2 and 3, of 16 bits
+};
+
+TF_LSTM_OPS_INLINE VecT<int32_t> WidenBytes(const char* from) {
+#if defined(__AVX512F__)
+  const __m256i bytes =
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return reinterpret_cast<VecT<int32_t>>(_mm512_cvtepi8_epi16(bytes));
+#elif defined(__AVX2__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return reinterpret_cast<VecT<int32_t>>(_mm256_cvtepi8_epi16(bytes));
 #else
-  return 0;
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return reinterpret_cast<VecT<int32_t>>(_mm_cvtepi8_epi16(bytes));
 #endif
 }
 
-// The sum, plus in each lane the products of the four bytes of a and b.
-// kFused: by instructions for
-// dot products; a has the offset of kInt8FusedQuads.
+// The sum, plus the products of the pairs of 16-bit integers of each lane.
+TF_LSTM_OPS_INLINE VecT<int32_t> AddPairs(VecT<int32_t> sum, VecT<int32_t> a,
+                                          VecT<int32_t> b) {
 #if defined(__AVX512F__)
-template <bool kFused>
-TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, VecT<int32_t> a,
-                                     VecT<int32_t> b) {
-  if constexpr (kFused) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "vm"(b));
-    return sum;
-  } else {
-    // |a| (sign of a) b: two products are at most 2 * 127 * 127, below 2^15.
-    const auto bytes = reinterpret_cast<__m512i>(a);
-    const __m512i signed_b = _mm512_mask_sub_epi8(
-        reinterpret_cast<__m512i>(b), _mm512_movepi8_mask(bytes),
-        _mm512_setzero_si512(), reinterpret_cast<__m512i>(b));
-    const __m512i pairs = _mm512_maddubs_epi16(
-        _mm512_maskz_abs_epi8(~__mmask64{0}, bytes), signed_b);
-    return sum + reinterpret_cast<VecT<int32_t>>(
-                     _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
-  }
-}
+  return sum + reinterpret_cast<VecT<int32_t>>(_mm512_madd_epi16(
+                   reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #elif defined(__AVX2__)
-template <bool kFused>
-TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, VecT<int32_t> a,
-                                     VecT<int32_t> b) {
-  if constexpr (kFused) {
-    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "xm"(b));
-    return sum;
-  } else {
-    const auto bytes = reinterpret_cast<__m256i>(a);
-    const __m256i pairs = _mm256_maddubs_epi16(
-        _mm256_abs_epi8(bytes),
-        _mm256_sign_epi8(reinterpret_cast<__m256i>(b), bytes));
-    return sum + reinterpret_cast<VecT<int32_t>>(
-                     _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-  }
-}
-#elif defined(__x86_64__)
-template <bool kFused>
-TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, VecT<int32_t> a,
-                                     VecT<int32_t> b) {
-  const auto bytes = reinterpret_cast<__m128i>(a);
-  const __m128i pairs = _mm_maddubs_epi16(
-      _mm_abs_epi8(bytes), _mm_sign_epi8(reinterpret_cast<__m128i>(b), bytes));
-  return sum + reinterpret_cast<VecT<int32_t>>(
-                   _mm_madd_epi16(pairs, _mm_set1_epi16(1)));
-}
+  return sum + reinterpret_cast<VecT<int32_t>>(_mm256_madd_epi16(
+                   reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 #else
-template <bool kFused>
-TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, VecT<int32_t> a,
-                                     VecT<int32_t> b) {
-  if constexpr (kFused) {
+  return sum + reinterpret_cast<VecT<int32_t>>(_mm_madd_epi16(
+                   reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#endif
+}
+
+// One instruction.
+TF_LSTM_OPS_INLINE VecT<int32_t> AddQuads(VecT<int32_t> sum, VecT<int32_t> a,
+                                          VecT<int32_t> b) {
+#if defined(__AVX512F__)
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "vm"(b));
+#elif defined(__AVX2__)
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "xm"(b));
+#else
+  static_cast<void>(a), static_cast<void>(b);  // kHasFusedDots is false
+#endif
+  return sum;
+}
+
+#else
+
+TF_LSTM_OPS_INLINE VecT<int32_t> AddQuads(VecT<int32_t> sum, VecT<int32_t> a,
+                                          VecT<int32_t> b) {
 #if defined(__linux__)
-    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
-        : "+w"(sum)
-        : "w"(a), "w"(b));
+  asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+      : "+w"(sum)
+      : "w"(a), "w"(b));
 #else
-    asm("sdot.4s %0, %1, %2" : "+w"(sum) : "w"(a), "w"(b));
+  asm("sdot.4s %0, %1, %2" : "+w"(sum) : "w"(a), "w"(b));
 #endif
-    return sum;
-  } else {
-    const auto x = reinterpret_cast<int8x16_t>(a);
-    const auto y = reinterpret_cast<int8x16_t>(b);
-    const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(y));
-    const int16x8_t high = vmull_high_s8(x, y);
-    return vpadalq_s16(sum, vpaddq_s16(low, high));
+  return sum;
+}
+
+// Two products of a pair are at most 2 * 127 * 127, below 2^15.
+TF_LSTM_OPS_INLINE VecT<int32_t> AddBytes(VecT<int32_t> sum, VecT<int32_t> a,
+                                          VecT<int32_t> b) {
+  const auto x = reinterpret_cast<int8x16_t>(a);
+  const auto y = reinterpret_cast<int8x16_t>(b);
+  const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(y));
+  const int16x8_t high = vmull_high_s8(x, y);
+  return vpadalq_s16(sum, vpaddq_s16(low, high));
+}
+
+#endif
+
+// The vector of quads at an address.
+template <bool kFused>
+TF_LSTM_OPS_INLINE Quads<kFused> LoadQuads(const float* from) {
+#if defined(__x86_64__)
+  if constexpr (!kFused) {
+    const auto* bytes = reinterpret_cast<const char*>(from);
+    return {WidenBytes(bytes), WidenBytes(bytes + kVectorBytes / 2)};
+  } else
+#endif
+  {
+    return {reinterpret_cast<VecT<int32_t>>(Load(from))};
   }
 }
+
+// The sum, plus the products of a quad of a row of A and those of B.
+template <bool kFused>
+TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, const Quads<kFused>& a,
+                                     const Quads<kFused>& b) {
+#if defined(__x86_64__)
+  if constexpr (!kFused) {
+    return AddPairs(AddPairs(sum, a.first, b.first), a.second, b.second);
+  } else {
+    return AddQuads(sum, a.all, b.all);
+  }
+#else
+  return kFused ? AddQuads(sum, a.all, b.all) : AddBytes(sum, a.all, b.all);
 #endif
+}
+
+// A quad of a row of A in all lanes.
+template <bool kFused>
+TF_LSTM_OPS_INLINE Quads<kFused> BroadcastQuad(const float* from) {
+#if defined(__x86_64__)
+  if constexpr (!kFused) {
+    return {BroadcastWord(from), BroadcastWord(from + 1)};
+  } else
+#endif
+  {
+    return {BroadcastWord(from)};
+  }
+}
 
 typedef int8_t ByteVector __attribute__((vector_size(kVectorBytes / 4)));
+typedef int16_t ShortVector __attribute__((vector_size(kVectorBytes / 2)));
 
 // The largest bits of |x|, which have the order of the values. NaN has larger
 // ones than infinity.
@@ -165,32 +236,44 @@ inline int32_t LargestBits(const float* x, int64_t width) {
   return result;
 }
 
+// Rounds elements of a row by a factor to integers plus `offset`, which become
+// lanes of type Integers.
+template <class Integers>
+TF_LSTM_OPS_INLINE void RoundElements(const float* x, int64_t width,
+                                      float factor, int32_t offset, char* to) {
+  // The sum has the integer, rounded to even, in its lower bits.
+  const VecT<float> factors = Broadcast(factor), rounder = Broadcast(0x1.8p23F);
+  for (int64_t k = 0; k < width; k += kLanes<float>, to += sizeof(Integers)) {
+    const VecT<float> sum = LoadN(x + k, width - k) * factors + rounder;
+    const auto q = __builtin_convertvector(
+        reinterpret_cast<VecT<int32_t>>(sum) + offset, Integers);
+    std::memcpy(to, &q, sizeof q);
+  }
+}
+
 // Rounds a row x [width] to a row of A. A row that is not finite becomes NaN
-// times zeros. Elements below kLeast in a row of such elements become zero.
+// times zeros. One whose elements are all below kLeast becomes zeros.
 inline TF_LSTM_OPS_NOINLINE void RoundToQuads(const float* x, int64_t width,
                                               WeightFormat format, float* to) {
-  const int32_t offset = FactorOffset(format);
   constexpr float kLeast = 0x1p-100F;  // 127 / kLeast is finite
   constexpr int32_t kInfinity = 0x7f800000;
   constexpr float kMost = 127;
+  const int32_t offset = FactorOffset(IsFused(format));
   const int32_t bits = LargestBits(x, width);
   float largest;
   std::memcpy(&largest, &bits, sizeof largest);
-  auto* bytes = reinterpret_cast<int8_t*>(to + 1);
+  auto* integers = reinterpret_cast<char*>(to + 1);
   if (bits >= kInfinity || largest < kLeast) {
     *to = bits >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0;
-    std::memset(bytes, offset, (QuadFactorWords(width) - 1) * sizeof(float));
+    const int64_t words = QuadFactorWords(width, format) - 1;
+    std::memset(integers, offset, words * sizeof(float));
     return;
   }
   *to = largest / kMost;
-  // The sum has the integer, rounded to even, in its lower bits.
-  const VecT<float> factor = Broadcast(kMost / largest),
-                    rounder = Broadcast(0x1.8p23F);
-  for (int64_t k = 0; k < width; k += kLanes<float>) {
-    const VecT<float> sum = LoadN(x + k, width - k) * factor + rounder;
-    const auto q = __builtin_convertvector(
-        reinterpret_cast<VecT<int32_t>>(sum) + offset, ByteVector);
-    std::memcpy(bytes + k, &q, sizeof q);
+  if (WordsOfQuad(IsFused(format)) == 1) {
+    RoundElements<ByteVector>(x, width, kMost / largest, offset, integers);
+  } else {
+    RoundElements<ShortVector>(x, width, kMost / largest, offset, integers);
   }
 }
 
@@ -208,26 +291,28 @@ inline TF_LSTM_OPS_NOINLINE void PackQuads(const int8_t* from,
                                            int64_t row_stride, int64_t depth,
                                            int64_t columns, const QuadsTo& to) {
   constexpr int kL = kLanes<float>;
+  const bool halves = WordsOfQuad(IsFused(to.format)) == 2;
   for (int64_t u = 0; u < columns; u += kL) {
     float* packed = to.data + u / kL * to.distance;
     const int64_t width = Min(columns - u, kL);
     VecT<int32_t> total = {};
     for (int64_t k = 0; k < depth; k += 4) {
-      uint32_t words[kL] = {};
+      int8_t quads[4 * kL] = {};
       int32_t sums[kL] = {};
       for (int64_t r = 0; r < Min(4, depth - k); ++r) {
         const int8_t* row = from + (k + r) * row_stride + u;
+        int8_t* lane = quads + (halves ? r / 2 * 2 * kL + r % 2 : r);
         for (int64_t n = 0; n < width; ++n) {
-          words[n] |= uint32_t{static_cast<uint8_t>(row[n])} << 8 * r;
+          lane[n * (halves ? 2 : 4)] = row[n];
           sums[n] += row[n];
         }
       }
-      std::memcpy(packed + (kHeadRows + k / 4) * to.stride, words,
-                  sizeof words);
+      std::memcpy(packed + (kHeadRows + k / 4) * to.stride, quads,
+                  sizeof quads);
       total += Load(sums);
     }
     Store(LoadN(scales + u, width), packed);
-    total *= -FactorOffset(to.format);
+    total *= -FactorOffset(IsFused(to.format));
     std::memcpy(packed + to.stride, &total, sizeof total);
   }
 }
