@@ -26,20 +26,8 @@ ForwardPlan PlanOf(const ForwardProblem& problem, int threads) {
 }  // namespace
 
 double SpeedOf(WeightFormat format, const VectorTraits& traits) {
-  // Of int8: one instruction multiplies four rows, or four instructions do.
-  // benchmarks/NOTES.md, "int8 and bfloat16 in sessions".
-  constexpr double kQuads = 1.5, kFusedQuads = 4;
-  switch (format) {
-    case WeightFormat::kElements:
-      return 1;
-    case WeightFormat::kBFloat16Pairs:
-      return traits.pairs_speed;
-    case WeightFormat::kInt8Quads:
-      return kQuads;
-    case WeightFormat::kInt8FusedQuads:
-      return kFusedQuads;
-  }
-  return 1;
+  return format == WeightFormat::kBFloat16Pairs ? traits.pairs_speed
+                                                : QuadsSpeed(format);
 }
 
 WeightFormat FrozenFormat(const GateMatrices<const float>& weights,

@@ -76,7 +76,9 @@ int64_t ItemUnits(const ForwardProblem& p, int threads) {
   const int64_t rows = Max(p.rows / Max(p.steps, 1), 1);
   const int64_t work =
       rows * p.shape.recurrent * p.traits.lanes * Max(p.config.hidden_size, 1);
-  const int64_t items = Max(per_thread * work / kItemMultiplyAdds, 1);
+  const auto least =
+      static_cast<int64_t>(kItemMultiplyAdds * QuadsSpeed(p.format));
+  const int64_t items = Max(per_thread * work / least, 1);
   return CeilDiv(per_thread, items) * p.traits.lanes;
 }
 
@@ -109,9 +111,10 @@ double UnitsTime(const ForwardProblem& p, int threads, bool is_row) {
   const double input =
       ProductTime(rates, p.InputProduct(chunk), read_byte(AllBytes(p), false));
   // z is written, after the cache has read its lines, and read.
-  const double z =
-      3 * static_cast<double>(rows * p.shape.input * p.vector_bytes()) *
-      rates.near_byte;
+  const double z = 3 *
+                   static_cast<double>(rows * p.shape.input * p.traits.lanes *
+                                       p.traits.element_bytes) *
+                   rates.near_byte;
   const double step =
       z + RecurrentTime(rates, p, rows,
                         read_byte(RecurrentBytes(p), StepPhases(p) == 1));

@@ -17,6 +17,15 @@ enum class WeightFormat {
   kInt8FusedQuads,
 };
 
+// Multiply-adds of int8 in the time of one of float; 1 with other formats. One
+// instruction has four of them, or two instructions have two.
+// benchmarks/NOTES.md, "int8 and bfloat16 in sessions".
+constexpr double QuadsSpeed(WeightFormat format) {
+  return format == WeightFormat::kInt8FusedQuads ? 4
+         : format == WeightFormat::kInt8Quads    ? 1.5
+                                                 : 1;
+}
+
 // Elements that hold a row of `width` elements as any instruction set rounds it
 // to quads: its scale, and whole vectors of at most 16 integers of 16 bits.
 constexpr int64_t MostFactorFloats(int64_t width) {

@@ -18,6 +18,9 @@ void Prepare(const Forward<T>& f, int64_t item) {
   const Units units = GroupOf(f.schedule.packing_group(), item, f.padded_size);
   if (!f.is_packed) Pack(f.args, f.packed, units);
   for (int64_t u = units.begin; u < units.end; u += kLanes<T>) LoadState(f, u);
+  for (int t = 0; item == 0 && f.multiplies_quads() && t < f.threads(); ++t) {
+    f.rounded_rows[t * f.kLineWords] = -1;
+  }
   if (!f.rounds_x()) return;
   const int64_t count = CeilDiv(f.packed_rows, f.schedule.Items(f.valid, 0));
   const int64_t end = Min((item + 1) * count, f.packed_rows);
@@ -56,9 +59,12 @@ void Run(const Forward<T>& f, int64_t phase, int64_t item, int thread) {
       row.end = row.begin + 1;
       return f.functions.apply_cell_to_rows(f, row);
     }
-    case Work::kProject:
-      return FinishFromM(f, f.RowsOf(at.step, thread),
+    case Work::kProject: {
+      const ForwardRows<T> rows = f.RowsOf(at.step, thread);
+      RoundRowsOnce(f, rows, at.step, true, thread);
+      return FinishFromM(f, rows,
                          GroupOf(f.schedule.group(), item, f.hidden_size));
+    }
   }
 }
 

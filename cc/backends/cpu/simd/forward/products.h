@@ -42,6 +42,17 @@ TF_LSTM_OPS_NOINLINE void RoundRows(const Forward<T>& f,
   }
 }
 
+// The same, unless the thread has done it for another item of the phase.
+template <class T>
+void RoundRowsOnce(const Forward<T>& f, const ForwardRows<T>& rows,
+                   int64_t step, bool of_m, int thread) {
+  if (!rows.quads) return;
+  int64_t& rounded = f.rounded_rows[thread * f.kLineWords];
+  const int64_t number = 2 * step + (of_m ? 1 : 0);
+  if (rounded != number) RoundRows(f, rows, of_m);
+  rounded = number;
+}
+
 // Copies a row of x, multiplied by `keep` unless that is null, and rounded if
 // f.rounds().
 template <class T>
@@ -125,7 +136,6 @@ void ProjectOutput(const Forward<T>& f, const ForwardRows<T>& rows,
 template <class T>
 void FinishFromM(const Forward<T>& f, const ForwardRows<T>& rows,
                  const Units& units) {
-  RoundRows(f, rows, true);
   if (f.projected()) return ProjectOutput(f, rows, units);
   f.functions.finish_step(f, rows, units);
 }

@@ -201,6 +201,10 @@ struct Forward {
     dropped_x = scratch->Take(threads * DroppedXSize());
     quads_of_thread = multiplies_quads() ? rows_of_thread * quad_words() : 0;
     quads = scratch->Take(threads * quads_of_thread);
+    rounded_rows = reinterpret_cast<int64_t*>(
+        scratch->Take(multiplies_quads()
+                          ? threads * kLineWords * (sizeof(int64_t) / sizeof(T))
+                          : 0));
   }
 
   // Members are initialised in this order, from those above them.
@@ -229,6 +233,10 @@ struct Forward {
   T* dropped_x = nullptr;    // [threads, kBandRows, input parts, I]
   T* quads = nullptr;        // [threads, rows of a step, quad_words()]
   int64_t quads_of_thread = 0;
+  // What the quads of each thread are of: 2 * step + 1 of m, 2 * step of
+  // h_prev, -1 at first. In cache lines of their own.
+  static constexpr int64_t kLineWords = 64 / sizeof(int64_t);
+  int64_t* rounded_rows = nullptr;
 
  private:
   // Of a row of h or m.

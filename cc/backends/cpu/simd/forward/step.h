@@ -64,8 +64,10 @@ struct ForwardStep {
       if constexpr (Cell::kReducesRows) StoreInputProduct(f, rows, all);
       ComputeStep(f, rows, all);
       if constexpr (Cell::kReducesRows) f.functions.apply_cell_to_rows(f, rows);
+      if (!f.multiplies_m()) continue;
+      RoundRows(f, rows, true);
       // ProjectOutput, or FinishStep of a ResetBeforeGruCell.
-      if (f.multiplies_m()) FinishFromM(f, rows, {0, f.hidden_size});
+      FinishFromM(f, rows, {0, f.hidden_size});
     }
   }
 
@@ -90,7 +92,7 @@ struct ForwardStep {
         StoreInputProduct(f, some, units);
       }
     }
-    RoundRows(f, rows, false);
+    RoundRowsOnce(f, rows, step, false, thread);
     ComputeStep(f, rows, units);
   }
 

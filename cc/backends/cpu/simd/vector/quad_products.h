@@ -19,11 +19,6 @@ struct QuadColumns {
 // other.
 constexpr int64_t kQuadChain = 128;
 
-// Registers of the sums of a kernel. Widened weights need two registers.
-template <bool kFused>
-constexpr int kQuadResult =
-    kFused || !kIsX86 ? kResultRegisters : kRegisters / 2;
-
 // sums[r][g][c] += a(r, :) b(:, g, c) for R rows of A and kGroups groups of C
 // vectors of columns.
 template <int R, int kGroups, int C, bool kFused>
@@ -56,15 +51,17 @@ void AccumulateQuads(const float* const* a, const QuadColumns& b,
         }
       }
       for (int64_t k = begin; k < end; ++k) {
-        Quads<kFused> weights[kTileN];
-        for (int n = 0; n < kTileN; ++n) {
-          weights[n] = LoadQuads<kFused>(column(first + n, k));
-          if constexpr (kFused && kTileR > 1) KeepInRegister(&weights[n].all);
-        }
-        for (int r = 0; r < kTileR; ++r) {
-          const auto value = BroadcastQuad<kFused>(row[r] + k * kWords);
+        for (int w = 0; w < kWords; ++w) {
+          VecT<int32_t> weights[kTileN];
           for (int n = 0; n < kTileN; ++n) {
-            sum[r][n] = Dot<kFused>(sum[r][n], value, weights[n]);
+            weights[n] = LoadQuads<kFused>(column(first + n, k), w);
+            if (kTileR > 1) KeepInRegister(&weights[n]);
+          }
+          for (int r = 0; r < kTileR; ++r) {
+            const VecT<int32_t> value = BroadcastWord(row[r] + k * kWords + w);
+            for (int n = 0; n < kTileN; ++n) {
+              sum[r][n] = Dot<kFused>(sum[r][n], value, weights[n]);
+            }
           }
         }
       }
@@ -74,7 +71,7 @@ void AccumulateQuads(const float* const* a, const QuadColumns& b,
         }
       }
     };
-    ForEachRegisterTile<R, kN, false, kQuadResult<kFused>>(add);
+    ForEachRegisterTile<R, kN, false>(add);
   }
   for (int r = 0; r < R; ++r) {
     const VecT<float> scale = Broadcast(*a[r]);

@@ -88,133 +88,85 @@ constexpr int64_t QuadFactorWords(int64_t width, WeightFormat format) {
   return 1 + CeilDiv(width, kL) * kL / 4 * WordsOfQuad(IsFused(format));
 }
 
-// The quads of a vector of columns of B, as Dot reads them.
-template <bool kFused>
-struct Quads {
-  VecT<int32_t> all;
-};
-
+// A word of a row of A in all lanes.
 TF_LSTM_OPS_INLINE VecT<int32_t> BroadcastWord(const float* from) {
   int32_t word;
   std::memcpy(&word, from, sizeof word);
   return Broadcast(word);
 }
 
+// What is multiplied with word `word` of a quad of A, of a vector of quads.
+template <bool kFused>
+TF_LSTM_OPS_INLINE VecT<int32_t> LoadQuads(const float* from,
+                                           [[maybe_unused]] int word) {
 #if defined(__x86_64__)
-
-template <>
-struct Quads<false> {
-  VecT<int32_t> first, second;  // rows 0 and 1, rows 2 and 3, of 16 bits
-};
-
-TF_LSTM_OPS_INLINE VecT<int32_t> WidenBytes(const char* from) {
+  if constexpr (!kFused) {
+    const auto* bytes =
+        reinterpret_cast<const char*>(from) + word * kVectorBytes / 2;
 #if defined(__AVX512F__)
-  const __m256i bytes =
-      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  return reinterpret_cast<VecT<int32_t>>(_mm512_cvtepi8_epi16(bytes));
+    const auto half =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
+    return reinterpret_cast<VecT<int32_t>>(_mm512_cvtepi8_epi16(half));
 #elif defined(__AVX2__)
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return reinterpret_cast<VecT<int32_t>>(_mm256_cvtepi8_epi16(bytes));
+    const auto half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+    return reinterpret_cast<VecT<int32_t>>(_mm256_cvtepi8_epi16(half));
 #else
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return reinterpret_cast<VecT<int32_t>>(_mm_cvtepi8_epi16(bytes));
+    const auto half = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
+    return reinterpret_cast<VecT<int32_t>>(_mm_cvtepi8_epi16(half));
 #endif
+  }
+#endif
+  return reinterpret_cast<VecT<int32_t>>(Load(from));
 }
 
-// The sum, plus the products of the pairs of 16-bit integers of each lane.
-TF_LSTM_OPS_INLINE VecT<int32_t> AddPairs(VecT<int32_t> sum, VecT<int32_t> a,
-                                          VecT<int32_t> b) {
+// The sum, plus the products of the integers of each lane. Assembly for pairs:
+// GCC computes many products before it adds them, for which it has no
+// registers.
+template <bool kFused>
+TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, VecT<int32_t> a,
+                                     VecT<int32_t> b) {
 #if defined(__AVX512F__)
-  return sum + reinterpret_cast<VecT<int32_t>>(_mm512_madd_epi16(
-                   reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+  if constexpr (kFused) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "vm"(b));
+  } else {
+    VecT<int32_t> products;
+    asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+        : "+v"(sum), "=&v"(products)
+        : "v"(a), "v"(b));
+  }
+  return sum;
 #elif defined(__AVX2__)
-  return sum + reinterpret_cast<VecT<int32_t>>(_mm256_madd_epi16(
-                   reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-#else
+  if constexpr (kFused) {
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "xm"(b));
+  } else {
+    VecT<int32_t> products;
+    asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+        : "+x"(sum), "=&x"(products)
+        : "x"(a), "x"(b));
+  }
+  return sum;
+#elif defined(__x86_64__)
+  static_assert(!kFused);
   return sum + reinterpret_cast<VecT<int32_t>>(_mm_madd_epi16(
                    reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-#endif
-}
-
-// One instruction.
-TF_LSTM_OPS_INLINE VecT<int32_t> AddQuads(VecT<int32_t> sum, VecT<int32_t> a,
-                                          VecT<int32_t> b) {
-#if defined(__AVX512F__)
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "vm"(b));
-#elif defined(__AVX2__)
-  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "xm"(b));
 #else
-  static_cast<void>(a), static_cast<void>(b);  // kHasFusedDots is false
-#endif
-  return sum;
-}
-
-#else
-
-TF_LSTM_OPS_INLINE VecT<int32_t> AddQuads(VecT<int32_t> sum, VecT<int32_t> a,
-                                          VecT<int32_t> b) {
+  if constexpr (kFused) {
 #if defined(__linux__)
-  asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
-      : "+w"(sum)
-      : "w"(a), "w"(b));
+    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+        : "+w"(sum)
+        : "w"(a), "w"(b));
 #else
-  asm("sdot.4s %0, %1, %2" : "+w"(sum) : "w"(a), "w"(b));
+    asm("sdot.4s %0, %1, %2" : "+w"(sum) : "w"(a), "w"(b));
 #endif
-  return sum;
-}
-
-// Two products of a pair are at most 2 * 127 * 127, below 2^15.
-TF_LSTM_OPS_INLINE VecT<int32_t> AddBytes(VecT<int32_t> sum, VecT<int32_t> a,
-                                          VecT<int32_t> b) {
+    return sum;
+  }
+  // Two products of a pair are at most 2 * 127 * 127, below 2^15.
   const auto x = reinterpret_cast<int8x16_t>(a);
   const auto y = reinterpret_cast<int8x16_t>(b);
   const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(y));
   const int16x8_t high = vmull_high_s8(x, y);
   return vpadalq_s16(sum, vpaddq_s16(low, high));
-}
-
 #endif
-
-// The vector of quads at an address.
-template <bool kFused>
-TF_LSTM_OPS_INLINE Quads<kFused> LoadQuads(const float* from) {
-#if defined(__x86_64__)
-  if constexpr (!kFused) {
-    const auto* bytes = reinterpret_cast<const char*>(from);
-    return {WidenBytes(bytes), WidenBytes(bytes + kVectorBytes / 2)};
-  } else
-#endif
-  {
-    return {reinterpret_cast<VecT<int32_t>>(Load(from))};
-  }
-}
-
-// The sum, plus the products of a quad of a row of A and those of B.
-template <bool kFused>
-TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, const Quads<kFused>& a,
-                                     const Quads<kFused>& b) {
-#if defined(__x86_64__)
-  if constexpr (!kFused) {
-    return AddPairs(AddPairs(sum, a.first, b.first), a.second, b.second);
-  } else {
-    return AddQuads(sum, a.all, b.all);
-  }
-#else
-  return kFused ? AddQuads(sum, a.all, b.all) : AddBytes(sum, a.all, b.all);
-#endif
-}
-
-// A quad of a row of A in all lanes.
-template <bool kFused>
-TF_LSTM_OPS_INLINE Quads<kFused> BroadcastQuad(const float* from) {
-#if defined(__x86_64__)
-  if constexpr (!kFused) {
-    return {BroadcastWord(from), BroadcastWord(from + 1)};
-  } else
-#endif
-  {
-    return {BroadcastWord(from)};
-  }
 }
 
 typedef int8_t ByteVector __attribute__((vector_size(kVectorBytes / 4)));

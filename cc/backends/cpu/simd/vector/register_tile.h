@@ -16,20 +16,16 @@ struct RegisterTile {
   bool keeps_rows;
 };
 
-// Registers of the result. The others hold the factors.
-constexpr int kResultRegisters = kRegisters / 4 * 3;
-
 // The register tile of a kernel that computes `rows` x `columns` vectors. If
-// `result` registers cannot hold all of them, it has half of the columns, or
-// fewer, or half of the rows. `own_rows`: each column is the product of its own
-// matrix A, so a column of A cannot be used for several columns of the result.
-constexpr RegisterTile RegisterTileOf(int rows, int columns, bool own_rows,
-                                      int result = kResultRegisters) {
+// the registers cannot hold all of them, it has half of the columns or half of
+// the rows. Three quarters of the registers hold the result, the others the
+// factors. `own_rows`: each column is the product of its own matrix A, so a
+// column of A cannot be used for several columns of the result.
+constexpr RegisterTile RegisterTileOf(int rows, int columns, bool own_rows) {
+  constexpr int kResult = kRegisters / 4 * 3;
   RegisterTile size = {rows, columns, false};
-  while (rows * size.columns > result && size.columns % 2 == 0) {
-    size.columns /= 2;
-  }
-  if (rows * size.columns > result) size.rows = (rows + 1) / 2;
+  if (rows * columns > kResult && columns % 2 == 0) size.columns = columns / 2;
+  if (rows * size.columns > kResult) size.rows = (rows + 1) / 2;
   size.keeps_rows =
       !own_rows && (size.rows + 1) * size.columns + 1 > kRegisters;
   return size;
@@ -37,19 +33,18 @@ constexpr RegisterTile RegisterTileOf(int rows, int columns, bool own_rows,
 
 // Calls f(row, rows, column, columns), of type integral_constant<int, .>, for
 // each register tile of a kernel's result, R rows times C vectors.
-template <int R, int C, bool kOwnA, int kResult = kResultRegisters,
-          int kRow = 0, int kColumn = 0, class F>
+template <int R, int C, bool kOwnA, int kRow = 0, int kColumn = 0, class F>
 TF_LSTM_OPS_INLINE void ForEachRegisterTile(const F& f) {
-  constexpr RegisterTile kSize = RegisterTileOf(R, C, kOwnA, kResult);
+  constexpr RegisterTile kSize = RegisterTileOf(R, C, kOwnA);
   constexpr int kRegisterRows = kSize.rows < R - kRow ? kSize.rows : R - kRow;
   f(std::integral_constant<int, kRow>(),
     std::integral_constant<int, kRegisterRows>(),
     std::integral_constant<int, kColumn>(),
     std::integral_constant<int, kSize.columns>());
   if constexpr (kColumn + kSize.columns < C) {
-    ForEachRegisterTile<R, C, kOwnA, kResult, kRow, kColumn + kSize.columns>(f);
+    ForEachRegisterTile<R, C, kOwnA, kRow, kColumn + kSize.columns>(f);
   } else if constexpr (kRow + kRegisterRows < R) {
-    ForEachRegisterTile<R, C, kOwnA, kResult, kRow + kRegisterRows, 0>(f);
+    ForEachRegisterTile<R, C, kOwnA, kRow + kRegisterRows, 0>(f);
   }
 }
 
