@@ -47,8 +47,8 @@ bool HasOneRow(const ForwardProblem& problem);
 WeightFormat FormatOf(const ForwardProblem& problem);
 
 // The format of weights that are packed once, `elements` in all, for products
-// of any number of rows. Pairs are widened at each use, which is faster where
-// the weights do not stay in the L2 cache.
+// of any number of rows. Pairs are widened at each use. They are faster where
+// the weights do not stay in a cache.
 WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
                           int64_t elements, const VectorTraits& traits);
 

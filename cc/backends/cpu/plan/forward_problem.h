@@ -18,6 +18,8 @@ struct VectorTraits {
   // Whether products of bfloat16 layers multiply pairs of bfloat16. Otherwise
   // they multiply widened elements.
   bool dots_pairs = false;
+  // Whether widening pairs leaves enough registers for the sums of a tile.
+  bool has_many_registers = false;
   // Multiply-adds of pairs in the time of one of elements.
   double pairs_speed = 1;
 };

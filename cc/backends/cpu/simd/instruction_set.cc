@@ -193,6 +193,7 @@ constexpr ForwardEngine<T> ForwardEngineOf() {
   engine.traits.lanes = kLanes<T>;
   engine.traits.element_bytes = sizeof(T);
   engine.traits.dots_pairs = kDotsPairs;
+  engine.traits.has_many_registers = kRegisters == 32;
   engine.traits.pairs_speed = SpeedOf(WeightFormat::kBFloat16Pairs);
   engine.run[static_cast<int>(ForwardWay::kOneStep)] = &RunOneStep<T>;
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
