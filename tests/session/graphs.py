@@ -288,19 +288,19 @@ def _masking(rng: np.random.Generator) -> f.Graph:
     return b.graph(b.plain(f.GLOBAL_POOLING, x, mask, ints=[1]))
 
 
-def of_chain(name: str) -> Callable[[np.random.Generator], f.Graph]:
+def of_layers(rng: np.random.Generator, chain: Sequence[f.Layer]) -> f.Graph:
     """A chain of version 1 as a graph."""
+    b = Builder(rng, f.Input([-1, layers.INPUTS]))
+    x, mask = 0, b.mask()
+    for layer in chain:
+        operands = [x, mask] if layer.kind == f.RECURRENT else [x]
+        x, *rest = b.add(layer, *operands)
+        mask = rest[0] if layer.kind == f.MASKING else mask
+    return b.graph(x)
 
-    def make(rng: np.random.Generator) -> f.Graph:
-        b = Builder(rng, f.Input([-1, layers.INPUTS]))
-        x, mask = 0, b.mask()
-        for layer in layers.chain(name, rng):
-            operands = [x, mask] if layer.kind == f.RECURRENT else [x]
-            x, *rest = b.add(layer, *operands)
-            mask = rest[0] if layer.kind == f.MASKING else mask
-        return b.graph(x)
 
-    return make
+def of_chain(name: str) -> Callable[[np.random.Generator], f.Graph]:
+    return lambda rng: of_layers(rng, layers.chain(name, rng))
 
 
 STREAMS = {

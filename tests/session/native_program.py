@@ -82,10 +82,14 @@ LARGE_CHAINS = {
 }
 
 
-def write(folder: Path, name: str) -> Path:
-    """Writes the file of a chain."""
-    make = layers.CHAINS.get(name) or LARGE_CHAINS[name]
-    return _write(folder, name, f.write(make(np.random.default_rng(len(name)))))
+def write(folder: Path, name: str, weights: int = f.FLOAT32) -> Path:
+    """Writes the file of a chain: of version 1, or with weights of another type of version 2."""
+    rng = np.random.default_rng(len(name))
+    chain = (layers.CHAINS.get(name) or LARGE_CHAINS[name])(rng)
+    if weights == f.FLOAT32:
+        return _write(folder, name, f.write(chain))
+    graph = graphs.with_weights(graphs.of_layers(rng, chain), weights)
+    return _write(folder, f"{name} {weights}", f.write_graph(graph))
 
 
 def write_graph(folder: Path, name: str, weights: int = f.FLOAT32) -> Path:

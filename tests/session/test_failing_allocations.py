@@ -30,6 +30,16 @@ def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads
     check(program, native_program.write(tmp_path, name), threads)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+@pytest.mark.parametrize("name", ["lstm of 256", "grus of 256"])
+def test_errors_of_allocations_of_large_layers(
+    program: Path, tmp_path: Path, name: str, weights: int, threads: int
+) -> None:
+    check(program, native_program.write(tmp_path, name, weights), threads)
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("weights", f.WEIGHTS)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from session import native_program
+from session import session_file as f
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import GRU, LSTM
 
@@ -31,8 +32,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @native_program.glibc
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CHAINS)
-def test_the_callers_mode(program: Path, tmp_path: Path, name: str, threads: int) -> None:
-    command = [program, native_program.write(tmp_path, name), str(threads)]
+@pytest.mark.parametrize("weights", f.WEIGHTS)
+def test_the_callers_mode(
+    program: Path, tmp_path: Path, name: str, threads: int, weights: int
+) -> None:
+    command = [program, native_program.write(tmp_path, name, weights), str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "same bits\n"), done.stderr
 

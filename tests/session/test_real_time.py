@@ -103,12 +103,33 @@ def test_every_layer_is_tested() -> None:
 
 @pytest.mark.parametrize("simd", INSTRUCTION_SETS)
 @pytest.mark.parametrize("name", ["stack with dense", *LARGE[:-1]])
+@pytest.mark.parametrize("weights", f.WEIGHTS)
 def test_streams_of_other_instruction_sets(
-    program: Path, tmp_path: Path, name: str, simd: str
+    program: Path, tmp_path: Path, name: str, simd: str, weights: int
 ) -> None:
-    path = native_program.write(tmp_path, name)
+    path = native_program.write(tmp_path, name, weights)
     for batch in (1, 3):
         check_strict(program, path, batch, "stream", simd)
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+def test_large_layers_of_other_weights(
+    program: Path, tmp_path: Path, name: str, weights: int
+) -> None:
+    path = native_program.write(tmp_path, name, weights)
+    check_sequences(program, path, 4)
+    if name in STREAMS:
+        check_streams(program, path, 1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["lstm of 256", "both of 300"])
+@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+def test_smaller_calls_of_other_weights(
+    program: Path, tmp_path: Path, name: str, weights: int
+) -> None:
+    check_smaller(program, native_program.write(tmp_path, name, weights), 40)
 
 
 @pytest.mark.sampled
