@@ -112,6 +112,8 @@ def test_two_layers_of_one_name() -> None:
             ValueError,
             "such weights: both, last, lstm, rnn, window, words. Received: 'norm'",
         ),
+        ({"int8": [["lstm"]]}, TypeError, r"weights\['int8'\] must be a list of names.*: list"),
+        ({"int8": [8]}, TypeError, r"weights\['int8'\] must be a list of names.*: 8"),
         ({"int8": ["lstm"], "bfloat16": ["lstm"]}, ValueError, "once. Received: 'lstm' for int8"),
         (lambda layer: "int4", ValueError, "Received: 'int4', returned for layer words"),
         (lambda layer: None, TypeError, "Received: None, returned for layer words"),

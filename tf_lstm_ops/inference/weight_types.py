@@ -177,11 +177,10 @@ def _by_name(weights: Mapping[str, Iterable[str]], known: set[str]) -> dict[str,
     for key, names in weights.items():
         _checked(key, " as a key")
         if isinstance(names, str) or not isinstance(names, Iterable):
-            raise TypeError(
-                f"weights[{key!r}] must be a list of names of layers. "
-                f"Received: {_received.text(names)}"
-            )
+            raise _no_names(key, names)
         for name in names:
+            if not isinstance(name, str):
+                raise _no_names(key, name)
             if name not in known:
                 raise ValueError(
                     f"weights[{key!r}] must have names of layers with such weights: "
@@ -193,6 +192,12 @@ def _by_name(weights: Mapping[str, Iterable[str]], known: set[str]) -> dict[str,
                     f"{key}"
                 )
     return types
+
+
+def _no_names(key: str, value: Any) -> TypeError:
+    return TypeError(
+        f"weights[{key!r}] must be a list of names of layers. Received: {_received.text(value)}"
+    )
 
 
 def _typed(node: file.Node, layer: LayerWeights, name: str, is_explicit: bool) -> file.Node:
