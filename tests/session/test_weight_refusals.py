@@ -66,9 +66,7 @@ def test_minus_128(library: Any, k: int) -> None:
 @pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf, -1e-30])
 def test_scales(library: Any, k: int, scale: float) -> None:
     data, kernel = patched(SCALES + 4 * k, struct.pack("<f", scale))
-    message = (
-        "offset of array kernel of direction 0 is {}, a scale must be finite and not negative"
-    )
+    message = "offset of array kernel of direction 0 is {}, a scale must be finite and not negative"
     assert_rejected(library, data, f"layer 0: {message.format(kernel)}")
     assert_shown(message.format("…"))
 
