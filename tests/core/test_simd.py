@@ -1,8 +1,10 @@
 """Builds the C++ tests in simd/ for each instruction set of this processor and runs them: packing
-and the product kernels by themselves, with odd sizes and unaligned arrays."""
+and the product kernels by themselves, with odd sizes and unaligned arrays. Those of int8 also run
+for Arm, under an emulator of processors with and without instructions for dot products."""
 
 import functools
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,11 +17,16 @@ from tf_lstm_ops import _library
 from .test_core import HERE, ROOT, package_build, run
 
 SOURCES = sorted([*HERE.glob("simd/*_test.cc"), HERE / "main.cc"])
-NAMES = [
-    name
-    for source in SOURCES
-    for name in re.findall(r"^TEST\((\w+)\)", source.read_text(), flags=re.MULTILINE)
-]
+TESTED = ROOT / "cc/backends/cpu/processor/int8_dots.cc"
+
+
+def names(*sources: Path) -> list[str]:
+    texts = "".join(source.read_text() for source in sources)
+    return re.findall(r"^TEST\((\w+)\)", texts, flags=re.MULTILINE)
+
+
+NAMES = names(*SOURCES)
+NAMES_OF_QUADS = names(HERE / "simd/quads_test.cc")
 INSTRUCTION_SETS = [name.replace("-", "_") for name in _library.cpu_info()["instruction_sets"]]
 # The last set once more, with emulated tiles of bfloat16; see simd/tiles.h.
 TILES = " with emulated tiles"
@@ -33,7 +40,13 @@ CASES = [
 ]
 
 
-def build(program: Path, case: str, options: list[str]) -> None:
+# Processors of Arm with and without dot products of int8.
+ARM_PROCESSORS = ["max", "cortex-a72"]
+CROSS_COMPILER = "aarch64-linux-gnu-g++"
+EMULATOR = "qemu-aarch64-static"
+
+
+def build(program: Path, case: str, options: list[str], compiler: list[str] | None = None) -> None:
     instruction_set, tiles = case.removesuffix(TILES), case.endswith(TILES)
     native = package_build()
     flags = native.FLAGS
@@ -43,10 +56,18 @@ def build(program: Path, case: str, options: list[str]) -> None:
     if tiles:  # without the instructions
         copts = [*(f for f in copts if not f.startswith("-mamx")), "-DTF_LSTM_OPS_TILES"]
     unit = program.with_suffix(".cc")  # one, as in test_core.py
-    sources = [*SOURCES, *([HERE / "amx_processor.cc"] if case == AMX else [])]
+    sources = [TESTED, *SOURCES, *([HERE / "amx_processor.cc"] if case == AMX else [])]
     unit.write_text("".join(f'#include "{source}"\n' for source in sources))
     include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
-    command = [*native.compiler(), *copts, *options, *include, str(unit), "-o", str(program)]
+    command = [
+        *(compiler or native.compiler()),
+        *copts,
+        *options,
+        *include,
+        str(unit),
+        "-o",
+        str(program),
+    ]
     subprocess.run(command, check=True)
 
 
@@ -66,6 +87,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.mark.parametrize("case", CASES)
 def test_simd(program: Callable[[str], Path], case: str, name: str) -> None:
     run(program(case), name)
+
+
+@pytest.mark.slow
+def test_quads_of_arm(tmp_path: Path) -> None:
+    if not (shutil.which(CROSS_COMPILER) and shutil.which(EMULATOR)):
+        pytest.skip(f"needs {CROSS_COMPILER} and {EMULATOR}")
+    path = tmp_path / "simd_test"
+    build(path, "baseline", ["-O1", "-static"], [CROSS_COMPILER])
+    for processor in ARM_PROCESSORS:
+        for name in NAMES_OF_QUADS:
+            run(path, name, [EMULATOR, "-cpu", processor])
 
 
 @pytest.mark.slow
