@@ -30,11 +30,15 @@ NAMES_OF_QUADS = names(HERE / "simd/quads_test.cc")
 INSTRUCTION_SETS = [name.replace("-", "_") for name in _library.cpu_info()["instruction_sets"]]
 # The last set once more, with emulated tiles of bfloat16; see simd/tiles.h.
 TILES = " with emulated tiles"
+# The instructions of AVX-VNNI, encoded as those of AVX-512.
+VNNI = " with encoded AVX-VNNI"
+AVX2 = "x86_64_v3"
 # The instructions for tiles, where amx_processor.cc can run them.
 AMX, AVX512 = "x86_64_v4_amx", "x86_64_v4"
 RUNS_AMX = sys.platform == "linux" and AVX512 in INSTRUCTION_SETS and AMX not in INSTRUCTION_SETS
 CASES = [
     *([AMX] if RUNS_AMX else []),
+    *([AVX2 + VNNI] if sys.platform == "linux" and AVX512 in INSTRUCTION_SETS else []),
     *INSTRUCTION_SETS,
     INSTRUCTION_SETS[-1] + TILES,
 ]
@@ -47,7 +51,8 @@ EMULATOR = "qemu-aarch64-static"
 
 
 def build(program: Path, case: str, options: list[str], compiler: list[str] | None = None) -> None:
-    instruction_set, tiles = case.removesuffix(TILES), case.endswith(TILES)
+    instruction_set, vnni = case.removesuffix(TILES).removesuffix(VNNI), case.endswith(VNNI)
+    tiles = case.endswith(TILES)
     native = package_build()
     flags = native.FLAGS
     sets = flags["SIMD_X86_64"] | flags["SIMD_OTHER"] | flags["SIMD_ARM64_TOO"]
@@ -59,16 +64,16 @@ def build(program: Path, case: str, options: list[str], compiler: list[str] | No
     sources = [TESTED, *SOURCES, *([HERE / "amx_processor.cc"] if case == AMX else [])]
     unit.write_text("".join(f'#include "{source}"\n' for source in sources))
     include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
-    command = [
-        *(compiler or native.compiler()),
-        *copts,
-        *options,
-        *include,
-        str(unit),
-        "-o",
-        str(program),
-    ]
-    subprocess.run(command, check=True)
+    compiler = compiler or native.compiler()
+    assembly = program.with_suffix(".s")
+    compiles = [*compiler, *copts, *options, *include, str(unit)]
+    if vnni:
+        subprocess.run([*compiles, "-DTF_LSTM_OPS_ENCODES_VNNI", "-S", "-o", assembly], check=True)
+        text = assembly.read_text()
+        assert "{vex} vpdpbusd" in text
+        assembly.write_text(text.replace("{vex} vpdpbusd", "{evex} vpdpbusd"))
+        compiles = [*compiler, "-pthread", str(assembly)]
+    subprocess.run([*compiles, "-o", str(program)], check=True)
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,16 @@ namespace {
 constexpr int64_t kL = kLanes<float>;
 constexpr float kGuard = 12345;
 
-// The formats that this processor multiplies.
+// The formats that this processor multiplies. test_simd.py encodes the
+// instructions of AVX-VNNI as those of AVX-512, where there are only these.
 std::vector<WeightFormat> QuadFormats() {
   std::vector<WeightFormat> formats = {WeightFormat::kInt8Quads};
-  if (kHasFusedDots && cpu::HasInt8Dots(kVectorBytes)) {
+#if defined(TF_LSTM_OPS_ENCODES_VNNI)
+  constexpr int kBytes = 64;
+#else
+  constexpr int kBytes = kVectorBytes;
+#endif
+  if (kHasFusedDots && cpu::HasInt8Dots(kBytes)) {
     formats.push_back(WeightFormat::kInt8FusedQuads);
   }
   return formats;
