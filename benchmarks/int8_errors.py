@@ -3,13 +3,13 @@
     python benchmarks/int8_errors.py [--model FILE] [--weights bfloat16,int8]
 
 * demo: the model and the test data of `tf-lstm-ops demo`.
-* RTNeural: the recurrent models of tests/session/rtneural with their recorded inputs.
+* RTNeural: the recurrent models of tests/session/rtneural with their recorded inputs. All their
+  layers get the type. With weights="int8" layers of fewer than 4096 weights would stay float32.
 * language model: Embedding, LSTM of 256 units, Dense. It is trained on the bytes of docs/ without
   the last 10,001, which it then predicts in one sequence. This takes a few minutes. --model keeps
   the trained model in FILE, or takes it from there.
 
-Each row compares outputs with those of the session in float32: the largest and the mean difference,
-the norm of the difference relative to that of the outputs, and the share of equal argmax. "ONNX
+Each row compares an output with that of the session in float32, as `Session.compare` does. "ONNX
 Runtime" is its dynamic quantization, with a scale for each column of a weight, of the exported
 model. It quantizes LSTM and MatMul: of a model with a GRU only the dense layers.
 """
@@ -49,11 +49,12 @@ class Model(NamedTuple):
 
 def errors(y: Array, expected: Array) -> list[str]:
     """The cells of a row: largest, mean, relative norm, share of equal argmax."""
-    difference = np.abs(y.astype(np.float64) - expected)
-    norm = np.linalg.norm(difference) / np.linalg.norm(expected.astype(np.float64))
-    equal = np.mean(y.argmax(-1) == expected.argmax(-1)) if y.shape[-1] > 1 else None
-    numbers = [f"{value:.1e}" for value in (difference.max(), difference.mean(), norm)]
-    return [*numbers, "" if equal is None else f"{equal:.2%}"]
+    from tf_lstm_ops.inference.compare import output_errors
+
+    found = output_errors("", y, expected)
+    equal = found.equal_argmax
+    numbers = [f"{value:.1e}" for value in (found.largest, found.mean, found.relative_norm)]
+    return [*numbers, "–" if equal is None else f"{equal:.2%}"]
 
 
 def demo() -> Model:
@@ -82,8 +83,13 @@ def rtneural() -> Iterator[Model]:
     for name in rtneural_models.NAMES:
         found = rtneural_models.read(name)
         if {"lstm", "gru"} & {layer["type"] for layer in found.layers}:
-            session = functools.partial(Session.from_rtneural, found.path)
+            session = functools.partial(_with_type, Session.from_rtneural, found.path)
             yield Model(f"RTNeural {name}", keras_model(found), session, found.x)
+
+
+def _with_type(make: Callable[..., Any], path: Path, weights: str = "float32") -> Any:
+    """A session all of whose layers have a type, small ones too."""
+    return make(path, weights=lambda layer: weights)
 
 
 def language_model(file: Path | None) -> tuple[Model, Array]:
@@ -157,11 +163,14 @@ def by_onnx_runtime(model: Model) -> Array | None:
 
 
 def outputs(model: Model, weights: Sequence[str]) -> tuple[Array, dict[str, Array]]:
-    """The output in float32, and those of the other types of weights."""
-    found = {name: np.asarray(model.session(weights=name)(model.x)) for name in weights}
+    """The output in float32, and those of sessions of other types, by what `repr` says of them."""
+    from tf_lstm_ops.inference import weight_types
+
+    sessions = [model.session(weights=name) for name in weights]
+    found = {weight_types.summary(each.weights): each(model.x) for each in sessions}
     if (other := by_onnx_runtime(model)) is not None:
         found["ONNX Runtime, int8"] = other
-    return np.asarray(model.session()(model.x)), found
+    return model.session()(model.x), found
 
 
 def bits_per_byte(logits: Array, text: Array) -> float:

@@ -1,8 +1,9 @@
 /* Inference of recurrent models without TensorFlow: sessions and streams.
  *
  * A session computes a graph of layers, such as LSTM, GRU, Conv1D and Dense,
- * from a file that tf_lstm_ops.inference.Session.save wrote. A stream computes
- * the same graph step by step and keeps the states between calls.
+ * from a file that tf_lstm_ops.inference.Session.save wrote. Its weights may be
+ * float32, bfloat16 or int8. A stream computes the same graph step by step and
+ * keeps the states between calls.
  *
  * Types. Numbers are float, indices of an embedding int32_t. Arrays are
  * contiguous with the last axis fastest. B is the number of rows of a batch, T

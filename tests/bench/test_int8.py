@@ -82,7 +82,7 @@ def test_errors_are_of_the_difference() -> None:
     assert int8_errors.errors(exact, exact) == ["0.0e+00"] * 3 + ["100.00%"]
     other = exact + np.float32([[[2, 0], [0, 0]]])
     assert int8_errors.errors(other, exact) == ["2.0e+00", "5.0e-01", "4.0e-01", "50.00%"]
-    assert int8_errors.errors(exact[..., :1], exact[..., :1])[3] == ""
+    assert int8_errors.errors(exact[..., :1], exact[..., :1])[3] == "–"
 
 
 def test_bits_of_equal_logits_are_those_of_a_byte() -> None:

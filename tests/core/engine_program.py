@@ -49,6 +49,7 @@ def build(
     tiles: str | None = None,
 ) -> Path:
     """Compiles for a machine as native.py calls it, with assertions, and links with more options.
+    Beside it lies frozen_program.
 
     With `emulates_dots` the instruction set x86-64-v4-bf16 has all that it has but for the one
     instruction, for which two multiply-adds stand in. The instruction set `tiles` multiplies
@@ -71,15 +72,15 @@ def build(
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_unit, reversed(units)))  # the SIMD units take the longest
-    program = folder / "engine_program"
-    source = str(Path(__file__).with_name("engine_program.cc"))
     objects = [str(folder / unit.object) for unit in units]
     if tiles and machine == "x86_64":
         amx = Path(__file__).with_name("amx_processor.cc")
         objects.append(str(folder / "amx_processor.o"))
         run(*flags, "-march=x86-64-v3", "-c", str(amx), "-o", objects[-1])
-    run(*flags, source, *objects, *link, "-o", str(program))
-    return program
+    for name in ("engine_program", "frozen_program"):
+        source = str(Path(__file__).with_name(f"{name}.cc"))
+        run(*flags, source, *objects, *link, "-o", str(folder / name))
+    return folder / "engine_program"
 
 
 def _write(arrays: Arrays) -> bytes:

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/forward_engine.h"
 #include "backends/cpu/plan/side_by_side.h"
+#include "backends/cpu/processor/int8_dots.h"
 #include "harness.h"
 
 namespace tf_lstm_ops::cpu::plan_test {
@@ -74,11 +75,20 @@ ForwardProblem InBFloat16(ForwardProblem p, bool dots_pairs) {
   return p;
 }
 
+// Weights that are packed once.
+ForwardProblem Frozen(ForwardProblem p, WeightFormat format) {
+  p.weights = WeightsState::kFilled;
+  SetFormat(format, &p);
+  return p;
+}
+
 constexpr auto kStep = ForwardWay::kOneStep;
 constexpr auto kRow = ForwardWay::kOneRow;
 constexpr auto kSequence = ForwardWay::kSequence;
 constexpr auto kElements = WeightFormat::kElements;
 constexpr auto kPairs = WeightFormat::kBFloat16Pairs;
+constexpr auto kQuads = WeightFormat::kInt8Quads;
+constexpr auto kFusedQuads = WeightFormat::kInt8FusedQuads;
 constexpr auto kGru = CellKind::kGru;
 
 struct Call {
@@ -139,7 +149,18 @@ std::vector<Call> Calls() {
       {"row, widened", InBFloat16(Problem(1, 100, 32, 32), false), 1, kRow, 1},
       {"row of a reset-before GRU",
        Problem(1, 100, 32, 32, CellKind::kResetBeforeGru), 1, kSequence, 1},
+      {"row of quads", Frozen(Problem(1, 100, 64, 64), kQuads), 1, kRow, 1,
+       kQuads},
+      {"step of quads", Frozen(Problem(1, 1, 64, 64), kFusedQuads), 2, kRow, 1,
+       kFusedQuads},
+      {"row of frozen pairs", Frozen(Problem(1, 100, 64, 64), kPairs), 1,
+       kSequence, 1, kPairs},
+      {"projected row of quads",
+       Frozen(Projected(Problem(1, 100, 64, 64)), kQuads), 1, kSequence, 1,
+       kQuads},
       // Anything else.
+      {"two rows of quads", Frozen(Problem(2, 100, 64, 64), kFusedQuads), 1,
+       kSequence, 1, kFusedQuads},
       {"two rows", Problem(2, 100, 32, 32), 1, kSequence, 1},
       {"training", Saving(Problem(64, 50, 256, 256)), 2, kSequence, 2},
       {"large", Problem(64, 25, 1024, 1024), 2, kSequence, 2},
@@ -188,6 +209,72 @@ TEST(DirectionsRunSideBySideWhereTheirWeightsFit) {
       CHECK(plans[1].side_by_side == plans[0].side_by_side);
     }
   }
+}
+
+// Pairs are for weights that do not stay in the cache of this processor that
+// is kept for them.
+TEST(FrozenWeightsHaveTheFormatOfTheirTypeAndSize) {
+  const float floats[1] = {};
+  const BFloat16 narrow[1] = {};
+  const int8_t integers[1] = {};
+  GateMatrices<const float> weights, in_bfloat16, in_int8;
+  weights.data = floats;
+  in_bfloat16.bfloat16 = narrow;
+  in_int8.int8 = integers;
+  const auto shared = static_cast<int64_t>(SharedPart(TheCaches()));
+  for (const bool has_many_registers : {false, true}) {
+    VectorTraits traits;
+    traits.lanes = 16;
+    traits.has_many_registers = has_many_registers;
+    const int64_t most = (has_many_registers ? TheCaches().l2 : shared) / 4;
+    for (const int64_t elements : {int64_t{1}, most, most + 1, 100 * most}) {
+      CHECK(FrozenFormat(weights, elements, traits) == kElements);
+      CHECK(FrozenFormat(in_bfloat16, elements, traits) ==
+            (elements > most ? kPairs : kElements));
+      for (const int lanes : {4, 8, 16}) {
+        traits.lanes = lanes;
+        CHECK(FrozenFormat(in_int8, elements, traits) ==
+              (HasInt8Dots(4 * lanes) ? kFusedQuads : kQuads));
+      }
+    }
+  }
+}
+
+TEST(FormatsHaveTheirSpeedsAndSizes) {
+  struct Expected {
+    WeightFormat format;
+    double speed;
+    int64_t bytes;
+  };
+  const ForwardProblem p = Problem(1, 1, 16, 16);  // in any L2 cache
+  ForwardProblem bfloat16 = p;
+  bfloat16.traits.pairs_speed = 1.75;
+  for (const auto& [format, speed, bytes] :
+       {Expected{kElements, 1, 4}, Expected{kPairs, 1.75, 2},
+        Expected{kQuads, 1.5, 1}, Expected{kFusedQuads, 4, 1}}) {
+    const ForwardProblem set = Frozen(bfloat16, format);
+    CHECK_EQ(SpeedOf(format, set.traits), speed);
+    CHECK(set.format == format);
+    CHECK_EQ(set.rates.multiply_add, Rates().multiply_add / speed);
+    CHECK_EQ(set.rates.near_byte, Rates().near_byte);
+    CHECK_EQ(set.packed_bytes(), bytes * 16 * 4 * (16 + 16));
+    CHECK(HasOneRow(set) == (format != kPairs));
+    CHECK(!HasOneRow(Projected(set)));
+  }
+}
+
+// An item of faster products has about as many more units: of these 32 vectors,
+// which each multiply and add 32768 times, as many as do so 100,000 times.
+TEST(ItemsOfQuadsHaveMoreUnits) {
+  const auto units = [](WeightFormat format) {
+    ForwardProblem p = Problem(1, 50, 512, 512);
+    p.format = format;
+    return ForwardSchedule(p, 1).group();
+  };
+  CHECK_EQ(units(kElements), 4 * 16);
+  CHECK_EQ(units(kPairs), 4 * 16);
+  CHECK_EQ(units(kQuads), 6 * 16);
+  CHECK_EQ(units(kFusedQuads), 16 * 16);
 }
 
 // A field that only the prediction reads changes it.

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +17,10 @@ TESTED_OF_CPU = [
     *(f"memory/{name}" for name in ("aligned_buffer", "call_memory", "huge_pages")),
     *(f"plan/{name}" for name in ("backward_schedule", "forward_plan", "forward_schedule")),
     *(f"plan/ways/{name}" for name in ("one_row", "one_step", "sequence")),
-    *(f"processor/{name}" for name in ("caches", "measured_rates", "processors", "text_file")),
+    *(
+        f"processor/{name}"
+        for name in ("caches", "int8_dots", "measured_rates", "processors", "text_file")
+    ),
     "team/thread_team",
     *(f"weights/{name}" for name in ("hash_weights", "kept_weights")),
 ]
@@ -68,8 +72,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(program: Path, name: str) -> None:
-    result = subprocess.run([program, name], capture_output=True, text=True, timeout=300)
+def run(program: Path, name: str, emulator: Sequence[str] = ()) -> None:
+    result = subprocess.run([*emulator, program, name], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "passed" in result.stdout
 

@@ -6,8 +6,11 @@ Slow for the compiler's sake: all of the engine for all instruction sets takes i
 by default, on the installed library, is test_instruction_sets.py.
 """
 
+import os
 import platform
 import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,6 +135,45 @@ def test_functions_of_neon(neon: Program) -> None:
     _, [found] = neon.run([{"z": x}])
     worst = {name: ulp_errors(name, x, found[name]).max() for name in FUNCTIONS}
     assert max(worst.values()) <= BOUND, worst
+
+
+def frozen_results(program: Program, instruction_set: str = "", processor: str = "") -> str:
+    """What frozen_program prints, on a processor that the emulator has."""
+    *emulator, path = program.command
+    options = ["-cpu", processor] if processor else []
+    done = subprocess.run(
+        [*emulator, *options, Path(path).with_name("frozen_program")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_LSTM_OPS_SIMD": instruction_set},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert instruction_set in done.stderr
+    return done.stdout
+
+
+FUSED_SETS = [name for name in BUILT_SETS if name != "x86-64-v2"]
+
+
+def test_int8_has_the_same_bits_on_all_sets(native: Program) -> None:
+    """With a fused multiply-add. Rows and threads are compared by the program."""
+    found = {name: frozen_results(native, name) for name in FUSED_SETS}
+    assert len(set(found.values())) == 1
+    if "x86-64-v2" in BUILT_SETS:
+        least = frozen_results(native, "x86-64-v2")
+        assert len(least.splitlines()) == len(found[FUSED_SETS[-1]].splitlines())
+
+
+@pytest.mark.parametrize("processor", ["max", "cortex-a72"])
+def test_int8_of_neon_has_the_bits_of_other_fused_sets(
+    native: Program, neon: Program, processor: str
+) -> None:
+    """With dot products and without."""
+    if platform.machine() != "x86_64" or not FUSED_SETS:
+        pytest.skip("this processor has no fused multiply-add to compare with")
+    here, there = frozen_results(native), frozen_results(neon, processor=processor)
+    assert here.splitlines() == there.splitlines()
 
 
 def test_neon_has_the_bits_of_other_fused_sets(

@@ -142,6 +142,9 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/guide/serve_one_step.md", "text"): [
         By(GUIDE, "test_the_c_program_prints_the_error_of_the_page", ())
     ],
+    ("docs/guide/small_weights.md", "text"): [
+        By("tests/docs/test_small_weights_page.py", "test_the_comparison_is_printed_as_shown", ())
+    ],
     ("docs/guide/keras.md", "text"): [
         By("tests/docs/test_commands.py", "test_doctor_prints_what_is_shown", ())
     ],

@@ -52,7 +52,7 @@ def test_all_pages_are_found() -> None:
         *("docs/guide/export.md", "docs/guide/keras.md"),
         *("docs/guide/raw_ops.md", "docs/guide/serve_one_step.md", "docs/guide/old_models.md"),
         *("docs/guide/tutorial.md", "docs/guide/weights.md", "docs/guide/other_programs.md"),
-        "docs/guide/other_frameworks.md",
+        *("docs/guide/other_frameworks.md", "docs/guide/small_weights.md"),
     }
 
 

@@ -45,17 +45,17 @@ def test_results_are_near(weights: str) -> None:
 
 
 def _chain(weights: str, **_: Any) -> Session:
-    return Session([layers.Dense(normal(64, 64))], weights=weights)
+    return Session([layers.Dense(normal(128, 128))], weights=weights)
 
 
 def _layers(weights: str, **_: Any) -> Session:
-    return Session.from_layers([layers.Dense(normal(64, 64))], weights=weights)
+    return Session.from_layers([layers.Dense(normal(128, 128))], weights=weights)
 
 
 def _keras(weights: str, **_: Any) -> Session:
     import keras
 
-    made = keras.Sequential([keras.Input((None, 64)), keras.layers.Dense(64)])
+    made = keras.Sequential([keras.Input((None, 128)), keras.layers.Dense(128)])
     return Session(made, weights=weights)
 
 
@@ -63,13 +63,13 @@ def _onnx(weights: str, **options: Any) -> Session:
     pytest.importorskip("onnxruntime", reason="runs the models")
     from session.test_from_onnx_operators import one
 
-    proto = one("MatMul", normal(64, 64), axes=("B", "T", 64))
+    proto = one("MatMul", normal(128, 128), axes=("B", "T", 128))
     return Session.from_onnx(proto, weights=weights, **options)
 
 
 def _torch(weights: str, **options: Any) -> Session:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    return Session.from_torch(torch.nn.Linear(64, 64), weights=weights, **options)
+    return Session.from_torch(torch.nn.Linear(128, 128), weights=weights, **options)
 
 
 SOURCES: list[Callable[..., Session]] = [_chain, _layers, _keras, _onnx, _torch]
@@ -105,4 +105,4 @@ def test_a_comparison_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(products.layers, "Dense", wrong)
     with pytest.raises(ValueError, match="differs from that of the modules in PyTorch"):
-        Session.from_torch(torch.nn.Linear(64, 64), weights="int8")
+        Session.from_torch(torch.nn.Linear(128, 128), weights="int8")

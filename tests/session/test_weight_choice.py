@@ -25,9 +25,9 @@ def gates(inputs: int, units: int, count: int, hidden: int | None = None) -> lis
 def model() -> Any:
     """Input and output of a graph with a layer of each kind."""
     x = layers.Input((None,), "int32")
-    y = layers.Embedding(normal(100, 48), name="words")(x)
-    y = layers.Conv1D(normal(3, 24, 64), groups=2, padding="causal", name="window")(y)
-    y = layers.LSTM(gates(64, 32, 4, 16), return_sequences=True, name="lstm")(y)
+    y = layers.Embedding(normal(400, 48), name="words")(x)
+    y = layers.Conv1D(normal(3, 24, 240), groups=2, padding="causal", name="window")(y)
+    y = layers.LSTM(gates(240, 32, 4, 16), return_sequences=True, name="lstm")(y)
     both = [
         layers.GRU(
             gates(16, 20, 3), return_sequences=True, go_backwards=backwards, name=f"gru {backwards}"
@@ -41,14 +41,14 @@ def model() -> Any:
 
 
 DESCRIBED = [  # name, kind, depth, columns, weights
-    ("words", "Embedding", 100, 48, 100 * 48),
-    ("window", "Conv1D", 3 * 24, 64, 3 * 24 * 64),
-    ("lstm", "LSTM", 64 + 16, 4 * 32, (64 + 16) * 4 * 32 + 32 * 16),
+    ("words", "Embedding", 400, 48, 400 * 48),
+    ("window", "Conv1D", 3 * 24, 240, 3 * 24 * 240),
+    ("lstm", "LSTM", 240 + 16, 4 * 32, (240 + 16) * 4 * 32 + 32 * 16),
     ("both", "GRU", 16 + 20, 3 * 20, 2 * (16 + 20) * 3 * 20),
     ("rnn", "SimpleRNN", 40 + 30, 30, (40 + 30) * 30),
     ("last", "Dense", 30, 2, 30 * 2),
 ]
-LARGE = ["words", "window", "lstm"]  # of 4096 weights or more
+LARGE = ["words", "window", "lstm"]  # of 16384 weights or more
 
 
 def types(weights: Any) -> dict[str, str]:

@@ -130,7 +130,7 @@ def compare(
                 f"the output {name} of the session has the shape {a.shape}, and "
                 f"{results.labels[k]} the shape {b.shape}. They must be equal"
             )
-        errors.append(_output_errors(spec.name or f"output {k}", a, b))
+        errors.append(output_errors(spec.name or f"output {k}", a, b))
     return Comparison(tuple(errors), *_seconds(run_session, run_other))
 
 
@@ -171,7 +171,17 @@ def _arrays(outputs: Arguments, results: Any) -> list[Array]:
     ]
 
 
-def _output_errors(name: str, a: Array, b: Array) -> OutputErrors:
+def output_errors(name: str, a: Array, b: Array) -> OutputErrors:
+    """The errors of an output.
+
+    Args:
+      name: of the output.
+      a: of any type of real numbers.
+      b: the reference, of the same shape.
+
+    Returns:
+      The errors.
+    """
     errors, finite = differences(a, b), b[np.isfinite(b)].astype(np.float64)
     return OutputErrors(
         name,

@@ -10,9 +10,10 @@ from typing import Any
 from tf_lstm_ops import _received
 from tf_lstm_ops.inference import file
 
-# Products of fewer weights than this are not faster with these weights than with float32. A rule
-# by the processor would give other results on another one.
-_LEAST_WEIGHTS = {"int8": 4096, "bfloat16": 0, "float32": 0}
+# Products of fewer weights than this are not faster with these weights than with float32:
+# benchmarks/NOTES.md, "int8 and bfloat16 in sessions". A rule by the processor would give other
+# results on another one.
+_LEAST_WEIGHTS = {"int8": 16384, "bfloat16": 0, "float32": 0}
 _MOST_DEPTH = 65536  # of int8: 2**16 products of 255 * 127 fit in an int32
 _CELLS = {
     **dict.fromkeys((file.LSTM, file.LAYER_NORM_LSTM), ("LSTM", 4)),

@@ -152,7 +152,9 @@ TF_LSTM_OPS_INLINE VecT<int32_t> Dot(VecT<int32_t> sum, VecT<int32_t> a,
 #else
   if constexpr (kFused) {
 #if defined(__linux__)
-    asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+    // The GNU assembler has no dot products in an extension of Armv8.0. Later
+    // functions may have those of bfloat16.
+    asm(".arch armv8.2-a+dotprod+bf16\n\tsdot %0.4s, %1.16b, %2.16b"
         : "+w"(sum)
         : "w"(a), "w"(b));
 #else

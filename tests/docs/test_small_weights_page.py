@@ -1,0 +1,60 @@
+"""docs/guide/small_weights.md: its errors are those of benchmarks/int8_errors.md."""
+
+import re
+
+from pages import ROOT, blocks
+from tf_lstm_ops.inference import Comparison, OutputErrors
+
+PAGE = (ROOT / "docs" / "guide" / "small_weights.md").read_text(encoding="utf-8")
+RESULTS = (ROOT / "benchmarks" / "int8_errors.md").read_text(encoding="utf-8")
+KINDS = ["bfloat16", "int8", "ONNX Runtime, int8"]
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The cells of each table, without its header."""
+    found = re.findall(r"^\|.*\n\|[-:|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    return [[row.strip("| ").split(" | ") for row in table.splitlines()] for table in found]
+
+
+MODELS, STEPS, BITS = tables(RESULTS)
+*_, SHOWN_MODELS, SHOWN_STEPS, SHOWN_BITS = tables(PAGE)
+
+
+def by_name(table: list[list[str]]) -> dict[str, list[list[str]]]:
+    """The other cells of the rows with the same first cell, which are in the order of KINDS."""
+    found: dict[str, list[list[str]]] = {}
+    for name, kind, *cells in table:
+        found.setdefault(name, []).append(cells)
+        # "int8: 1 of 2 layers, ..." where some layers stay float32.
+        assert kind.partition(":")[0] == KINDS[len(found[name]) - 1]
+    return found
+
+
+def test_errors_of_models() -> None:
+    found = by_name(MODELS)
+    assert len(found) == 6
+    assert [[name, *(cells[2] for cells in rows)] for name, rows in found.items()] == SHOWN_MODELS
+
+
+def test_errors_by_steps() -> None:
+    found = by_name(STEPS)
+    assert len(found) == 4
+    wanted = [[name, *(f"{c[2]}, {c[3]}" for c in rows)] for name, rows in found.items()]
+    assert wanted == SHOWN_STEPS
+
+
+def test_bits_per_byte() -> None:
+    assert [kind for _, kind, _ in BITS] == ["float32", *KINDS]
+    assert [["bits per byte", *(bits for *_, bits in BITS)]] == SHOWN_BITS
+
+
+def test_the_comparison_is_printed_as_shown() -> None:
+    """The table of these numbers; test_pages.py runs the call."""
+    [text] = blocks(PAGE, "text")
+    numbers = re.search(r"^output 0 +(\d+) +(\S+) +(\S+) +(\S+) +(\S+)%$", text, re.MULTILINE)
+    times = re.search(r"call: (\S+) ms; other: (\S+) ms", text)
+    assert numbers and times
+    elements, *errors, share = map(float, numbers.groups())
+    output = OutputErrors("output 0", int(elements), *errors, share / 100)
+    ours, theirs = (float(time) / 1000 for time in times.groups())
+    assert f"{Comparison((output,), ours, theirs)}\n" == text
