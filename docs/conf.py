@@ -24,7 +24,7 @@ version = release = runpy.run_path(str(ROOT / "tf_lstm_ops" / "_version.py"))["_
 
 extensions = [
     *("sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "sphinx_copybutton"),
-    *("google_docstrings", "mathml", "repository_pages"),
+    *("c_header", "google_docstrings", "mathml", "repository_pages"),
 ]
 exclude_patterns = ["_ext", "requirements.txt"]
 repository_url = project_url.repository_url()
