@@ -32,9 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         given.check(given)
-        if IS_PROGRAM:
+        if IS_PROGRAM and given.loads:
             startup.load()
-        status: int = importlib.import_module(f"tf_lstm_ops.cli.{given.command}").run(given)
+        status: int = importlib.import_module(f"tf_lstm_ops.cli.{given.module}").run(given)
         sys.stdout.flush()
         return status
     except UsageError as error:

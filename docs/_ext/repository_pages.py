@@ -35,7 +35,7 @@ FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 CHILDREN = {
     "contributing/README": (
         *(f"{COPIES}/CONTRIBUTING", "testing", f"{COPIES}/cc/README", "design/*"),
-        *("decisions/README", f"{COPIES}/benchmarks/NOTES", "contributing/c_api_op"),
+        *("decisions/README", f"{COPIES}/benchmarks/NOTES"),
         *("reference/releases", f"{COPIES}/SECURITY", f"{COPIES}/CODE_OF_CONDUCT"),
     ),
     "decisions/README": ("decisions/[0-9]*",),
@@ -50,6 +50,7 @@ CHILDREN = {
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
     f"{COPIES}/examples/README": (
         f"{COPIES}/examples/pytorch_to_c/README",
+        f"{COPIES}/examples/c_api_op/README",
         f"{COPIES}/examples/notebooks/*",
     ),
 }

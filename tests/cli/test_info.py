@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import __main__, _gpu, _library, _placement, _version
-from tf_lstm_ops.cli import info
+from tf_lstm_ops import __main__, _gpu, _library, _placement, _version, inference
+from tf_lstm_ops.cli import info, info_of_sessions
+from tf_lstm_ops.inference import native
 
 CHECKOUT = Path(__file__).parents[2]
 BLOCK_CELL_OPS = (
@@ -44,9 +45,17 @@ def table() -> str:
     return run("info", "--all").partition("\n\n")[2]
 
 
+def test_caches_and_rates_are_for_those_who_ask() -> None:
+    found = facts(run("info", "--all").partition("\n\n")[0])
+    cpu = _library.cpu_info()
+    assert found["caches"] == info.words_of_caches(cpu["caches"])
+    assert found["rates"] == info.words_of_rates(cpu["rates"])
+    assert "next" not in found
+
+
 def facts(printed: str) -> dict[str, str]:
-    """The lines: a name, two or more blanks, a value."""
-    lines = printed.splitlines()
+    """The lines: a name, two or more blanks, a value, which may go on in the next lines."""
+    lines = re.sub(r"\n {5,}", " ", printed).splitlines()
     return {name: value.strip() for name, _, value in (line.partition("  ") for line in lines)}
 
 
@@ -63,14 +72,16 @@ def test_facts(printed: str) -> None:
         "instruction set": cpu["instruction_set"],
         "available": ", ".join(cpu["instruction_sets"]),
         "threads": str(cpu["threads"]),
-        "caches": info.words_of_caches(cpu["caches"]),
-        "rates": info.words_of_rates(cpu["rates"]),
         "GPU": "none that TensorFlow can use",
         "GPU kernels": "not loaded, because TensorFlow has no GPU",
         "self-test": "; ".join(_gpu.records()) or info.NO_RECORD,
         "stock names served": "the CudnnRNN family, on the CPU",
-        "kernels": "tf-lstm-ops info --all lists them by op, device and dtype",
+        "session library": str(native.path()),
+        "sessions": f"version {native.API_VERSION} of the C API, {cpu['instruction_set']}",
+        "next": "tf-lstm-ops doctor MODEL",
     }
+    lines = [line for line in printed.splitlines() if "/" not in line]  # a path stays whole
+    assert max(map(len, lines)) <= 80
     assert len(printed.splitlines()) <= 24  # one screen
     assert _library.path().is_file()
     assert cpu["instruction_set"] in cpu["instruction_sets"]
@@ -142,6 +153,41 @@ def test_json(printed: str) -> None:
         "reason": "not loaded, because TensorFlow has no GPU",
     }
     assert "kernels" not in found
+    assert found["session_library"] == {
+        "path": str(native.path()),
+        "api_version": native.API_VERSION,
+        "instruction_set": cpu["instruction_set"],
+        "problem": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "folders"),
+    [
+        (["--include-dir"], [inference.get_include()]),
+        (["--library-dir"], [inference.get_library_dir()]),
+        (
+            ["--library-dir", "--include-dir"],
+            [inference.get_include(), inference.get_library_dir()],
+        ),
+    ],
+    ids=["header", "library", "both"],
+)
+def test_folders(options: list[str], folders: list[str]) -> None:
+    assert run("info", *options).splitlines() == folders
+
+
+def test_a_library_of_sessions_that_is_missing(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("TF_LSTM_OPS_INFERENCE_LIBRARY", str(tmp_path / "none.so"))
+    native.library.cache_clear()
+    try:
+        found = info_of_sessions.library()
+    finally:
+        native.library.cache_clear()
+    assert (found["api_version"], found["instruction_set"]) == (None, None)
+    assert "none.so" in found["problem"]
+    [(_, words)] = info_of_sessions.rows(found)
+    assert words.startswith("cannot be loaded: ")
 
 
 def test_json_with_kernels() -> None:
@@ -172,11 +218,7 @@ def test_source_folder_does_not_shadow_the_installed_package(command, printed: s
     assert _library.path().parents[1] != CHECKOUT / "tf_lstm_ops"
     result = command("info", cwd=CHECKOUT)
     assert (result.returncode, result.stderr) == (0, "")
-    # Each process measures the rates.
-    first, second = (
-        {name: value for name, value in facts(text).items() if name != "rates"}
-        for text in (result.stdout, printed)
-    )
+    first, second = (facts(text) for text in (result.stdout, printed))
     assert first == second
 
 

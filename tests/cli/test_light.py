@@ -35,6 +35,11 @@ def test_help_of_a_command(tmp_path: Path, name: str) -> None:
     assert not imported(tmp_path, 0, SCRIPT, *arguments) & HEAVY
 
 
+def test_folders_of_the_package(tmp_path: Path) -> None:
+    arguments = ["info", "--include-dir", "--library-dir"]
+    assert not imported(tmp_path, 0, SCRIPT, *arguments) & HEAVY
+
+
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_wrong_usage(tmp_path: Path, arguments: list[str]) -> None:
     assert not imported(tmp_path, 2, SCRIPT, *arguments) & HEAVY

@@ -68,6 +68,17 @@ def test_json_has_no_nan(capsys) -> None:
         output.print_json({"difference": float("nan")})
 
 
+def test_text_is_wrapped_but_words_stay_whole(monkeypatch) -> None:
+    path = "/" + "folder/" * 20
+    lines = output.wrapped("  why  ", f"{'word ' * 30}{path}")
+    assert lines[0].startswith("  why  word word") and lines[-1] == f"       {path}"
+    assert all(line.startswith("       word") and len(line) <= 80 for line in lines[1:-1])
+    assert output.wrapped("  why  ", "") == ["  why  "]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert max(map(len, output.wrapped("  why  ", "word " * 30))) in range(35, 41)
+
+
 @pytest.mark.parametrize("is_terminal", [False, True])
 def test_progress(monkeypatch, capsys, is_terminal: bool) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)

@@ -11,6 +11,7 @@ WRONG = {
     "option of no command": (["--loud"], "unrecognized arguments: --loud"),
     "info, argument": (["info", "more"], "unrecognized arguments: more"),
     "info, option": (["info", "--loud"], "unrecognized arguments: --loud"),
+    "info, folder": (["info", "--include-dir", "--json"], "go with neither --all nor --json"),
     "demo, option": (["demo", "--loud"], "unrecognized arguments: --loud"),
     "demo, one epoch": (["demo", "--epochs", "1"], "--epochs must be at least 2 but is 1"),
     "demo, epochs": (["demo", "--epochs", "-3"], "--epochs must be at least 2 but is -3"),

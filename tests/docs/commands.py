@@ -44,7 +44,7 @@ GUIDE = "tests/session/test_guide.py"
 FOLDERS = "from tf_lstm_ops import inference; print(inference"
 STEP = By(GUIDE, "run_commands", ())
 CMAKE = By("tests/build/test_session_cmake.py", "test_builds_and_installs_the_library", ("cmake",))
-C_API_OP = By("tests/build/test_c_api_op.py", "build", ())
+C_API_OP = By("tests/build/test_c_api_op.py", "test_commands_of_the_page", ())
 
 COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     # README.md, CONTRIBUTING.md
@@ -108,11 +108,8 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     f"pip install './{WHEEL}[tensorflow]'": By(
         "tests/build/test_release_install.py", "test_an_extra_brings_tensorflow", ("tensorflow",)
     ),
-    'TF=$(python -c "import tensorflow as tf; print(tf.sysconfig.get_lib())")': C_API_OP,
-    '${CXX:-c++} -std=c++17 -O2 -fPIC -shared -Wall -Wextra -Werror -isystem "$TF/include" '
-    'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
-        C_API_OP
-    ),
+    "pip install --no-build-isolation '.[test]'": C_API_OP,
+    "pytest": C_API_OP,
     f'INCLUDE=$(python -c "{FOLDERS}.get_include())")': STEP,
     f'LIB=$(python -c "{FOLDERS}.get_library_dir())")': STEP,
     'cc -std=c11 -O2 -Wall -Wextra -pedantic step.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" '
@@ -138,7 +135,7 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/reference/block_cell.md", "text"): [ERRORS],
     ("docs/reference/cudnn_rnn.md", "text"): [ERRORS],
     ("docs/reference/mpsgraph.md", "text"): [ERRORS],
-    ("docs/contributing/c_api_op.md", "cpp"): [
+    ("docs/guide/tensorflow_op.md", "cpp"): [
         By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())
     ],
     ("docs/guide/serve_one_step.md", "c"): [

@@ -34,7 +34,7 @@ def name_of(page: Path) -> str:
 
 # testing.md and the design notes have no examples. build/test_c_api_op.py runs those that need a
 # compiler.
-COMPILED = DOCS / "contributing" / "c_api_op.md"
+COMPILED = DOCS / "guide" / "tensorflow_op.md"
 WITH_EXAMPLES = [
     page for page in sorted(DOCS_PAGES) if blocks(text_of(page), "python") and page != COMPILED
 ]

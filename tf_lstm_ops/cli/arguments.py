@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from tf_lstm_ops import _tensorflow
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import UsageError, output
 
@@ -25,8 +26,9 @@ def parser() -> argparse.ArgumentParser:
 
     Returns:
       The parser. What it returns has the attribute ``command``, the command's name or None, and
-      after a command ``parser``, that of the command, and ``check``, which takes the arguments and
-      raises a UsageError if a value is wrong.
+      after a command ``parser``, that of the command, ``check``, which takes the arguments and
+      raises a UsageError if a value is wrong, ``module``, that of the command, and ``loads``,
+      whether the module needs TensorFlow. ``check`` may change the last two.
     """
     program = argparse.ArgumentParser(
         prog="tf-lstm-ops",
@@ -59,7 +61,7 @@ def _add(
         epilog=output.examples(*(f"tf-lstm-ops {name} {rest}".rstrip() for rest in examples)),
         formatter_class=formatter,
     )
-    added.set_defaults(parser=added, check=check)
+    added.set_defaults(parser=added, check=check, module=name, loads=True)
     return added
 
 
@@ -67,13 +69,20 @@ def _add_info(commands: Commands) -> None:
     added = _add(
         commands,
         "info",
-        lambda _: None,
+        _check_info,
         "print versions, native library, instruction set, threads and the state of the GPU",
-        examples=("", "--all --json"),
+        " Without TensorFlow print what sessions need.",
+        examples=("", "--all --json", "--include-dir"),
     )
     added.add_argument(
-        "--all", action="store_true", help="also list the kernels by op, device and dtype"
+        "--all",
+        action="store_true",
+        help="also caches, rates, and the kernels by op, device and dtype",
     )
+    for name, what in (("include", "the header for C"), ("library", "the library of sessions")):
+        added.add_argument(
+            f"--{name}-dir", action="store_true", help=f"print only the folder with {what}"
+        )
     output.add_json(added)
 
 
@@ -205,6 +214,16 @@ def _add_selftest(commands: Commands) -> None:
         help="of each check (default: %(default).0f)",
     )
     output.add_json(added)
+
+
+def _check_info(given: Arguments) -> None:
+    if given.include_dir or given.library_dir:
+        if given.all or given.json:
+            raise UsageError("--include-dir and --library-dir go with neither --all nor --json")
+        given.module = "folders"
+    elif not _tensorflow.is_installed():
+        given.module = "info_of_sessions"
+    given.loads = given.module == "info"
 
 
 def _check_doctor(given: Arguments) -> None:

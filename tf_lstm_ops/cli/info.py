@@ -13,12 +13,13 @@ import tensorflow as tf
 
 from tf_lstm_ops import _gpu, _keras_backend, _library, _tf_private, raw_ops
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import output
+from tf_lstm_ops.cli import info_of_sessions, output
 from tf_lstm_ops.op_definitions import NAMESPACE
 
 # Ops of TensorFlow for which this package registers kernels under TensorFlow's own names.
 STOCK_NAMES = tuple(name for name in raw_ops.__all__ if name.startswith("CudnnRNN"))
 NO_RECORD = "no record on this machine; tf-lstm-ops selftest makes one for a GPU"
+NEXT = "tf-lstm-ops doctor MODEL"
 DTYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if found["gpus"]:
         words = (f"{layer}: {path}" for layer, path in found["gpu_paths"].items())
         paths = [("layers on the GPU", "; ".join(words))]
-    print_columns(
+    output.print_facts(
         [
             ("tf_lstm_ops", found["tf_lstm_ops"]),
             ("TensorFlow", found["tensorflow"]),
@@ -54,14 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
             ("instruction set", found["instruction_set"]),
             ("available", ", ".join(found["instruction_sets"])),
             ("threads", str(found["threads"])),
-            ("caches", words_of_caches(found["caches"])),
-            ("rates", words_of_rates(found["rates"])),
+            *(_of_processor(found) if arguments.all else ()),
             ("GPU", ", ".join(found["gpus"]) or "none that TensorFlow can use"),
             ("GPU kernels", found["gpu_kernels"]["reason"]),
             *paths,
             ("self-test", "; ".join(found["selftests"]) or NO_RECORD),
             ("stock names served", "the CudnnRNN family, on the CPU"),
-            ("kernels", "tf-lstm-ops info --all lists them by op, device and dtype"),
+            *info_of_sessions.rows(found["session_library"]),
+            *(() if arguments.all else [("next", NEXT)]),
         ]
     )
     if arguments.all:
@@ -89,12 +90,21 @@ def facts() -> dict[str, Any]:
         "platform": platform.platform(),
         "native_library": str(_library.path()),
         **_library.cpu_info(),
+        "session_library": info_of_sessions.library(),
         "gpus": [each.get("device_name", "unknown card") for each in details],
         "gpu_kernels": {"on": status.on, "state": status.state, "reason": status.reason},
         "gpu_paths": gpu_paths(),
         "selftests": _gpu.records(),
         "stock_names": list(STOCK_NAMES),
     }
+
+
+def _of_processor(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a developer of kernels needs."""
+    return [
+        ("caches", words_of_caches(found["caches"])),
+        ("rates", words_of_rates(found["rates"])),
+    ]
 
 
 def words_of_caches(caches: dict[str, int]) -> str:

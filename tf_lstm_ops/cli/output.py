@@ -7,8 +7,10 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,6 +96,42 @@ def columns(rows: list[tuple[str, ...]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def width() -> int:
+    """The longest line of text that a command prints.
+
+    Returns:
+      The columns of the terminal; 80 if stdout is none.
+    """
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """Breaks text at blanks, so that it fits `width`. A longer word, such as a path, stays whole.
+
+    Args:
+      head: the begin of the first line; as many blanks begin the others.
+      text: the rest.
+
+    Returns:
+      The lines.
+    """
+    columns = max(width() - len(head), 20)
+    lines = textwrap.wrap(text, columns, break_long_words=False, break_on_hyphens=False)
+    heads = (head, *[" " * len(head)] * len(lines))
+    return [f"{head}{line}" for head, line in zip(heads, lines or [""], strict=False)]
+
+
+def print_facts(rows: list[tuple[str, str]]) -> None:
+    """Prints names with values. Long values are wrapped.
+
+    Args:
+      rows: the name and the value of each line.
+    """
+    longest = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print("\n".join(wrapped(f"{name:{longest}}  ", value)))
 
 
 def progress(text: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 
 from tf_lstm_ops import _start
+from tf_lstm_ops.cli import CommandError, output
 
 INTERRUPTED = 130  # a shell's exit status after an interrupt
 
@@ -29,10 +30,20 @@ def open_streams() -> None:
 
 
 def load() -> None:
-    """Loads the package, with its models on TensorFlow and without TensorFlow's log."""
+    """Loads the package, with its models on TensorFlow and without TensorFlow's log.
+
+    Raises:
+      CommandError: TensorFlow is missing or too old.
+    """
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    with quiet_tensorflow():
-        _start.load()
+    output.progress("imports TensorFlow")
+    try:
+        with quiet_tensorflow():
+            _start.load()
+    except ImportError as error:
+        raise CommandError(str(error)) from error
+    finally:
+        output.progress("")
 
 
 def end_on_interrupt() -> None:

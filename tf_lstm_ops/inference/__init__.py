@@ -6,9 +6,9 @@ its file. `LayerWeights` has the type of a layer's weights. Nothing but a sessio
 needs more than NumPy. `get_include` and `get_library_dir` return folders for programs in C.
 """
 
+from tf_lstm_ops._folders import get_include, get_library_dir
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.compare import Comparison, OutputErrors
-from tf_lstm_ops.inference.folders import get_include, get_library_dir
 from tf_lstm_ops.inference.session import Session
 from tf_lstm_ops.inference.stream import Stream
 from tf_lstm_ops.inference.weight_types import LayerWeights

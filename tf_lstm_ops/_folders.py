@@ -1,11 +1,14 @@
-"""Folders of the package for programs in C and C++ that use the library of sessions."""
+"""Folders of the package for programs in C and C++ that use the library of sessions.
+
+This module imports neither NumPy nor TensorFlow. `tf_lstm_ops.inference` has its functions.
+"""
 
 from __future__ import annotations
 
 import pathlib
 
 # Not resolved: under Bazel the files are links.
-_PACKAGE = pathlib.Path(__file__).absolute().parent.parent
+_PACKAGE = pathlib.Path(__file__).absolute().parent
 
 
 def get_include() -> str:

@@ -1,0 +1,82 @@
+"""``tf-lstm-ops info`` where TensorFlow is not installed: what sessions need."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import platform
+from typing import Any
+
+import numpy as np
+
+from tf_lstm_ops import _tensorflow
+from tf_lstm_ops._version import __version__
+from tf_lstm_ops.cli import output
+from tf_lstm_ops.inference import native
+
+NEXT = "tf-lstm-ops convert model.onnx model.session"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints versions and the library of sessions.
+
+    Args:
+      arguments: those of the command line.
+
+    Returns:
+      0.
+    """
+    found = {
+        "tf_lstm_ops": __version__,
+        "tensorflow": None,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "session_library": library(),
+    }
+    if arguments.json:
+        output.print_json(found)
+        return 0
+    words = [
+        ("tf_lstm_ops", __version__),
+        ("TensorFlow", f"not installed; layers and ops need it. {_tensorflow.INSTALL}"),
+        ("NumPy", np.__version__),
+        ("Python", found["python"]),
+        ("platform", found["platform"]),
+        *rows(found["session_library"]),
+    ]
+    output.print_facts([*words, ("next", NEXT)])
+    return 0
+
+
+def library() -> dict[str, Any]:
+    """The library of sessions.
+
+    Returns:
+      Its ``path``; ``api_version`` and ``instruction_set``, or None and the ``problem`` if it
+      cannot be loaded.
+    """
+    found = {"path": str(native.path()), "api_version": None, "instruction_set": None}
+    try:
+        loaded = native.library()
+    except (OSError, RuntimeError) as error:
+        return {**found, "problem": str(error)}
+    name = loaded["tf_lstm_ops_selected_instruction_set"]
+    name.restype = ctypes.c_char_p
+    found["api_version"] = loaded.tf_lstm_ops_api_version()
+    return {**found, "instruction_set": name().decode(), "problem": None}
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """The library of sessions in words.
+
+    Args:
+      found: of `library`.
+
+    Returns:
+      Lines of ``tf-lstm-ops info``: a name and a value each.
+    """
+    if found["problem"]:
+        return [("session library", f"cannot be loaded: {found['problem']}")]
+    words = f"version {found['api_version']} of the C API, {found['instruction_set']}"
+    return [("session library", found["path"]), ("sessions", words)]
