@@ -43,6 +43,7 @@ NIGHTLY, COMMUNITY = ".ci/nightly", "tests/build/test_community.py"
 GUIDE = "tests/session/test_guide.py"
 FOLDERS = "from tf_lstm_ops import inference; print(inference"
 STEP = By(GUIDE, "run_commands", ())
+CMAKE = By("tests/build/test_session_cmake.py", "test_builds_and_installs_the_library", ("cmake",))
 C_API_OP = By("tests/build/test_c_api_op.py", "test_commands_of_the_page", ())
 
 COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
@@ -122,6 +123,10 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     ),
     f"{SERVE} --inputs keras_tensor=sequences.npy --outdir predictions": RunOnPage(),
     "python -m tf2onnx.convert --saved-model portable --output model.onnx": RunOnPage(),
+    # docs/api/c.md
+    "cmake -S cc/session -B .build/session": CMAKE,
+    "cmake --build .build/session --parallel": CMAKE,
+    "cmake --install .build/session --prefix installed": CMAKE,
     "tf-lstm-ops selftest --device GPU": Not("needs a GPU; tests/devices/gate.py emulates one"),
 }
 

@@ -21,7 +21,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
 SEEN = {  # pages with pictures
     "front": "index.html",
-    "api": "api/keras.html",
+    "api": "api/keras/LSTM.html",
     "guide": "guide/keras.html",
     "equations": "reference/block_cell.html",
     "features": "reference/features.html",
