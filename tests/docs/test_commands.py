@@ -108,7 +108,7 @@ class Parsed(Exception):
 @pytest.mark.parametrize(
     ("pattern", "main", "least"),
     [
-        (r"tf-lstm-ops ((?:info|doctor|convert|demo|selftest) [^`>\n]+)", __main__.main, 3),
+        (r"tf-lstm-ops ((?:info|doctor|convert|demo|selftest) [^`>)\n]+)", __main__.main, 3),
         (r"benchmarks/peers (-[^`>\n]+)", command.main, 5),
     ],
     ids=["tf-lstm-ops", "benchmarks/peers"],
