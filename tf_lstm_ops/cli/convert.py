@@ -83,16 +83,13 @@ def _loaded(arguments: argparse.Namespace, is_trained_on: bool = False) -> Any:
 
 
 def _keras(arguments: argparse.Namespace) -> str:
-    from tf_lstm_ops.keras import convert_model, model_layers
-
-    def ours(model: Any) -> int:
-        found = {id(each.layer): each.layer for each in model_layers.recurrent(model)}
-        return sum(type(layer).__module__.startswith("tf_lstm_ops") for layer in found.values())
+    from tf_lstm_ops.cli import doctor_layers
+    from tf_lstm_ops.keras import convert_model
 
     model = _loaded(arguments, is_trained_on=True)
     output.progress("converts the layers")
     converted = convert_model(model, to=arguments.to)
-    before, after = ours(model), ours(converted)
+    before, after = map(doctor_layers.count_of_ours, (model, converted))
     with tempfile.TemporaryDirectory() as folder, output.silence():
         file = Path(folder, "model.keras")
         converted.save(file)

@@ -1,0 +1,116 @@
+"""The time of a whole model before and after `convert_model`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_lstm_ops.cli import doctor_layers, messages, output
+from tf_lstm_ops.cli.doctor_timing import Gain, Sizes, interleaved
+from tf_lstm_ops.export.signature import signature
+from tf_lstm_ops.export.states import batch_size
+from tf_lstm_ops.keras import convert_model
+
+MODES = ("inference", "fit")
+
+
+def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, Any]:
+    """Converts a model and measures both.
+
+    Args:
+      model: the model. It is compiled; its weights stay the same.
+      sizes: what stands for unknown sizes.
+      is_measured: whether to measure.
+
+    Returns:
+      The part "whole_model" of the document of ``tf-lstm-ops doctor --json``.
+    """
+    found: dict[str, Any] = {"replaced": 0, "gain": None, "not_measured": None}
+    try:
+        with output.silence(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            converted = convert_model(model)
+    except Exception as error:  # a layer of the user's may raise anything
+        why = f"convert_model cannot convert the model: {messages.one_line(error)}"
+        return {**found, "not_measured": why}
+    ours = doctor_layers.count_of_ours
+    found["replaced"] = ours(converted) - ours(model)
+    if not found["replaced"]:
+        return {**found, "not_measured": "convert_model replaces no layer"}
+    if not is_measured:
+        return {**found, "not_measured": "--no-timing"}
+    weights = model.get_weights()
+    try:
+        with output.silence():
+            gains = measure(model, converted, sizes)
+    except Exception as error:  # a layer of the user's may raise anything
+        return {**found, "not_measured": messages.one_line(error)}
+    finally:
+        model.set_weights(weights)
+    return {**found, "gain": {mode: gain.document() for mode, gain in gains.items()}}
+
+
+def measure(model: keras.Model, converted: keras.Model, sizes: Sizes) -> dict[str, Gain]:
+    """Measures two models on random inputs.
+
+    Args:
+      model: the model.
+      converted: the same after the change.
+      sizes: what stands for unknown sizes.
+
+    Returns:
+      The gains in "inference", a call in a `tf.function`, and in "fit", a step of `train_on_batch`
+      with Adam and the mean squared error, compiled as Keras does it by default.
+
+    Raises:
+      Exception: a model cannot run; a layer of the user's may raise anything.
+    """
+    inputs = random_inputs(model, sizes)
+    gains = {"inference": interleaved([_call(each, inputs) for each in (model, converted)])}
+    if model.trainable_variables:
+        pair = [_step(each, inputs) for each in (model, converted)]
+        gains["fit"] = interleaved(pair)
+    return gains
+
+
+def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
+    """Inputs of a model.
+
+    Args:
+      model: a model whose inputs are known.
+      sizes: what stands for unknown sizes.
+
+    Returns:
+      Arrays in the structure of its inputs: normal numbers, or 0 and 1 of another type.
+    """
+    sizes = sizes._replace(batch=batch_size(model) or sizes.batch)
+    rng = np.random.default_rng(0)
+
+    def values(spec: tf.TensorSpec) -> tf.Tensor:
+        shape = sizes.fill(spec.shape)
+        if spec.dtype.is_floating:
+            return tf.cast(rng.normal(size=shape), spec.dtype)
+        return tf.cast(rng.integers(0, 2, shape), spec.dtype)
+
+    return tf.nest.map_structure(values, signature(model))
+
+
+def _call(model: keras.Model, inputs: Any) -> Callable[[], Any]:
+    call = tf.function(lambda *parts: model(_packed(inputs, parts), training=False))
+    parts = tf.nest.flatten(inputs)
+    return lambda: call(*parts)
+
+
+def _packed(structure: Any, parts: Any) -> Any:
+    return tf.nest.pack_sequence_as(structure, list(parts))
+
+
+def _step(model: keras.Model, inputs: Any) -> Callable[[], Any]:
+    targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
+    model.compile(optimizer="adam", loss="mse")
+    return lambda: tf.constant(model.train_on_batch(inputs, targets))
