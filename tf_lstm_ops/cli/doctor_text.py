@@ -25,7 +25,7 @@ def lines(report: dict[str, Any], is_long: bool = False) -> Iterator[str]:
     model, sizes = report["model"], report["sizes"]
     yield f"{model['path']}" + (f": {model['name']}" if model["name"] else ": a SavedModel")
     if report["whole_model"]:
-        yield from _of_whole_model(report["whole_model"], report["layers"])
+        yield from _of_whole_model(report)
     if version := model["keras_version"]:
         words = f"Keras {version} wrote the file. Keras 3 does not load it, or computes otherwise."
         yield from wrapped("  ", words)
@@ -53,8 +53,9 @@ def lines(report: dict[str, Any], is_long: bool = False) -> Iterator[str]:
     yield _summary(report)
 
 
-def _of_whole_model(found: dict[str, Any], layers: list[dict[str, Any]]) -> Iterator[str]:
+def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
     """The first lines: what the conversion of all layers gains."""
+    found, layers = report["whole_model"], report["layers"]
     if found["gain"]:
         calls = {"inference": ("", "a call"), "fit": ("fit ", "a step")}
         parts = [
@@ -63,8 +64,12 @@ def _of_whole_model(found: dict[str, Any], layers: list[dict[str, Any]]) -> Iter
             for mode, gain in found["gain"].items()
         ]
         yield from wrapped("  model   ", "; ".join(parts))
+        if found["not_measured"]:
+            yield from wrapped("          ", f"fit was not measured: {found['not_measured']}")
     elif not layers:
         yield from wrapped("  model   ", "it has no recurrent layers")
+    elif report["model"]["keras_version"]:
+        yield "  model   not measured, because Keras 3 does not compute the file as it is"
     elif not found["replaced"] and all(_is_ours(layer) for layer in layers):
         yield from wrapped("  model   ", "converted already: its layers are of this package")
     else:
@@ -134,17 +139,16 @@ def _of_layer(layer: dict[str, Any], is_long: bool) -> Iterator[str]:
 def _to_paste(report: dict[str, Any]) -> Iterator[str]:
     """The command and the lines of Python that convert the model, if that changes it."""
     whole, model = report["whole_model"], report["model"]
-    if not whole or not whole["replaced"] and not model["keras_version"]:
+    if not whole or not (whole["replaced"] or model["keras_version"]):
         return
     if whole["gain"] and all(gain["ratio"] <= 1 for gain in whole["gain"].values()):
         return
     path = Path(model["path"])
     new = str(path.with_name(f"{path.stem}_fast.keras"))
-    modules = [f"--import {name}" for name in report["imports"]]
+    words = ["tf-lstm-ops", "convert", str(path), new]
+    words += [word for name in report["imports"] for word in ("--import", name)]
     yield "\nTo change it, in a shell"
-    yield "  " + " ".join(
-        ["tf-lstm-ops convert", shlex.quote(str(path)), shlex.quote(new), *modules]
-    )
+    yield f"  {shlex.join(words)}"
     yield "or in Python"
     imports = [f"  import {name}" for name in report["imports"]]
     if model["keras_version"]:
@@ -163,6 +167,7 @@ def _of_exports(found: list[dict[str, Any]]) -> Iterator[str]:
         if each["change"] is None:
             no = "no" if each["name"] == "session" else "does not work"
             reason = f": {each['reason']}" if each["reason"] else ""
+            reason = reason.replace(": a session does not compute layer", ": layer")
             words = "works" if each["works"] else no
             yield from wrapped(f"  {each['name']:26}  ", f"{words}{reason}")
     for change in dict.fromkeys(each["change"] for each in found if each["change"]):

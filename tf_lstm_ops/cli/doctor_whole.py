@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -15,8 +15,6 @@ from tf_lstm_ops.cli.doctor_timing import Gain, Sizes, interleaved
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.states import batch_size
 from tf_lstm_ops.keras import convert_model
-
-MODES = ("inference", "fit")
 
 
 def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, Any]:
@@ -45,37 +43,36 @@ def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, An
     if not is_measured:
         return {**found, "not_measured": "--no-timing"}
     weights = model.get_weights()
+    gains: dict[str, Any] = {}
     try:
         with output.silence():
-            gains = measure(model, converted, sizes)
+            for mode, gain in measured((model, converted), sizes):
+                gains[mode] = gain.document()
     except Exception as error:  # a layer of the user's may raise anything
-        return {**found, "not_measured": messages.one_line(error)}
+        found["not_measured"] = messages.one_line(error)
     finally:
         model.set_weights(weights)
-    return {**found, "gain": {mode: gain.document() for mode, gain in gains.items()}}
+    return {**found, "gain": gains or None}
 
 
-def measure(model: keras.Model, converted: keras.Model, sizes: Sizes) -> dict[str, Gain]:
+def measured(models: Sequence[keras.Model], sizes: Sizes) -> Iterator[tuple[str, Gain]]:
     """Measures two models on random inputs.
 
     Args:
-      model: the model.
-      converted: the same after the change.
+      models: the model, and the same after the change.
       sizes: what stands for unknown sizes.
 
-    Returns:
-      The gains in "inference", a call in a `tf.function`, and in "fit", a step of `train_on_batch`
-      with Adam and the mean squared error, compiled as Keras does it by default.
+    Yields:
+      "inference", a call in a `tf.function`, then "fit", a step of `train_on_batch` with Adam and
+      the mean squared error, compiled as Keras does it by default; each with the gain.
 
     Raises:
       Exception: a model cannot run; a layer of the user's may raise anything.
     """
-    inputs = random_inputs(model, sizes)
-    gains = {"inference": interleaved([_call(each, inputs) for each in (model, converted)])}
-    if model.trainable_variables:
-        pair = [_step(each, inputs) for each in (model, converted)]
-        gains["fit"] = interleaved(pair)
-    return gains
+    inputs = random_inputs(models[0], sizes)
+    yield "inference", interleaved([_call(model, inputs) for model in models])
+    if models[0].trainable_variables:
+        yield "fit", interleaved([_step(model, inputs) for model in models])
 
 
 def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
@@ -86,7 +83,7 @@ def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
       sizes: what stands for unknown sizes.
 
     Returns:
-      Arrays in the structure of its inputs: normal numbers, or 0 and 1 of another type.
+      Arrays in the structure of its inputs: normal numbers, or ones of a type of integers.
     """
     sizes = sizes._replace(batch=batch_size(model) or sizes.batch)
     rng = np.random.default_rng(0)
@@ -95,7 +92,7 @@ def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
         shape = sizes.fill(spec.shape)
         if spec.dtype.is_floating:
             return tf.cast(rng.normal(size=shape), spec.dtype)
-        return tf.cast(rng.integers(0, 2, shape), spec.dtype)
+        return tf.ones(shape, spec.dtype)  # indices of any Embedding, without masked steps
 
     return tf.nest.map_structure(values, signature(model))
 

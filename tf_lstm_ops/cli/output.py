@@ -20,7 +20,7 @@ _GREEN, _YELLOW, _RED = 32, 33, 31
 # What has a colour in a line of a report.
 _COLOURS = (
     (r"(?<=  )(works|fused op|cuDNN)(?=$|:)|^Nothing to change.*", _GREEN),
-    (r"^ +change(?=  )|^\d+ things? to change\.$|\d[\d.]* times as fast", _YELLOW),
+    (r"^ +change(?=  )|^\d+ things? to change\.$", _YELLOW),
     (r"(?<=  )(no|does not work)(?=:)|^ +problem(?=  )|not working$", _RED),
 )
 
@@ -165,7 +165,8 @@ def progress(text: str) -> None:
       text: what it does; empty: removes the line. Nothing is shown unless stderr is a terminal.
     """
     if sys.stderr.isatty():
-        print(f"\r{text:<79.79}\r", end="", flush=True, file=sys.stderr)
+        columns = min(shutil.get_terminal_size().columns - 1, 79)
+        print(f"\r{text:<{columns}.{columns}}\r", end="", flush=True, file=sys.stderr)
 
 
 @contextlib.contextmanager
