@@ -57,15 +57,12 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
     """The first lines: what the conversion of all layers gains."""
     found, layers = report["whole_model"], report["layers"]
     if found["gain"]:
-        calls = {"inference": ("", "a call"), "fit": ("fit ", "a step")}
-        parts = [
-            f"{calls[mode][0]}{gain['now_ms']:.3g} → {gain['after_ms']:.3g} ms {calls[mode][1]}, "
-            f"{gain['ratio']:.2g} times as fast"
-            for mode, gain in found["gain"].items()
-        ]
-        yield from wrapped("  model   ", "; ".join(parts))
-        if found["not_measured"]:
-            yield from wrapped("          ", f"fit was not measured: {found['not_measured']}")
+        for mode, name, of in (("inference", "model", "call"), ("fit", "fit", "step")):
+            if gain := found["gain"].get(mode):
+                yield from wrapped(f"  {name:6}  ", f"{_times(gain)} a {of}, {_ratio(gain)}")
+            else:
+                why = found["not_measured"] or "it has no weights to train"
+                yield from wrapped(f"  {name:6}  ", f"not measured: {why}")
     elif not layers:
         yield from wrapped("  model   ", "it has no recurrent layers")
     elif report["model"]["keras_version"]:
@@ -74,6 +71,14 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
         yield from wrapped("  model   ", "converted already: its layers are of this package")
     else:
         yield from wrapped("  model   ", f"not measured: {found['not_measured']}")
+
+
+def _times(gain: dict[str, float]) -> str:
+    return f"{gain['now_ms']:.3g} → {gain['after_ms']:.3g} ms"
+
+
+def _ratio(gain: dict[str, float]) -> str:
+    return f"{gain['ratio']:.2g} times as fast"
 
 
 def _is_ours(layer: dict[str, Any]) -> bool:
@@ -129,8 +134,7 @@ def _of_layer(layer: dict[str, Any], is_long: bool) -> Iterator[str]:
         rounds = f" (medians of {gain['rounds']})" if is_long else ""
         yield from wrapped(
             "    gain    ",
-            f"{_WORDS[mode]} {gain['now_ms']:.3g} → {gain['after_ms']:.3g} ms, "
-            f"{gain['ratio']:.2g} times as fast{rounds}",
+            f"{_WORDS[mode]} {_times(gain)}, {_ratio(gain)}{rounds}",
         )
     if layer["not_measured"]:
         yield from wrapped("    gain    ", f"not measured: {layer['not_measured']}")
