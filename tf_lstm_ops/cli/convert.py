@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     for text in dict.fromkeys(str(each.message) for each in said if _is_of_ours(each)):
         print("\n".join(output.wrapped("note  ", " ".join(text.split()))))
     size = target.stat().st_size
-    print("\n".join(output.wrapped("", f"{target} was written: {words}, {_bytes(size)}")))
+    print("\n".join(output.wrapped("", f"{target} was written ({_bytes(size)}): {words}")))
     print("\n".join(output.wrapped("next  ", _AFTER[target.suffix].format(target))))
     return 0
 
@@ -121,9 +121,9 @@ def _saved(session: Any, arguments: argparse.Namespace) -> str:
     kinds = [each.type for each in session.weights]
     if arguments.weights == "float32":
         return "a session with float32 weights"
-    return f"a session with {arguments.weights} weights in {kinds.count(arguments.weights)} of " + (
-        f"{len(kinds)} layers"
-    )
+    count = kinds.count(arguments.weights)
+    others = "; the others would be slower" if count < len(kinds) else ""
+    return f"a session with {arguments.weights} weights in {count} of {len(kinds)} layers{others}"
 
 
 def _onnx(arguments: argparse.Namespace) -> str:

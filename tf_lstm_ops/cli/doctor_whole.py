@@ -79,7 +79,7 @@ def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
     """Inputs of a model.
 
     Args:
-      model: a model whose inputs are known.
+      model: a model whose inputs are known, and whose call has one argument.
       sizes: what stands for unknown sizes.
 
     Returns:
@@ -94,17 +94,13 @@ def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
             return tf.cast(rng.normal(size=shape), spec.dtype)
         return tf.ones(shape, spec.dtype)  # indices of any Embedding, without masked steps
 
-    return tf.nest.map_structure(values, signature(model))
+    [inputs] = signature(model)
+    return tf.nest.map_structure(values, inputs)
 
 
 def _call(model: keras.Model, inputs: Any) -> Callable[[], Any]:
-    call = tf.function(lambda *parts: model(_packed(inputs, parts), training=False))
-    parts = tf.nest.flatten(inputs)
-    return lambda: call(*parts)
-
-
-def _packed(structure: Any, parts: Any) -> Any:
-    return tf.nest.pack_sequence_as(structure, list(parts))
+    call = tf.function(lambda x: model(x, training=False), autograph=False)
+    return lambda: call(inputs)
 
 
 def _step(model: keras.Model, inputs: Any) -> Callable[[], Any]:
