@@ -60,7 +60,7 @@ def run(limit: float = 60) -> dict[str, check.Result]:
     events = list(runner.outcomes("GPU:0", limit))
     before, after = events[::2], events[1::2]
     assert [each._replace(result=None) for each in after] == before
-    assert [each.number for each in before] == list(range(1, before[0].count + 1))
+    assert [each.number for each in before] == list(range(1, before[0].total + 1))
     return {each.name: each.result for each in after}
 
 

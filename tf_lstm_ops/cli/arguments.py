@@ -111,7 +111,10 @@ def _add_doctor(commands: Commands) -> None:
         "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
     )
     _add_import(added)
-    added.add_argument("--no-timing", action="store_true", help="do not measure layers")
+    added.add_argument("--no-timing", action="store_true", help="do not measure")
+    added.add_argument(
+        "--all", action="store_true", help="also rounds, instruction set, threads and GPU kernels"
+    )
     added.add_argument("--no-exports", action="store_true", help="do not try exports")
     output.add_json(added)
 
@@ -133,7 +136,7 @@ def _add_convert(commands: Commands) -> None:
         "convert",
         conversion.check,
         "write a model with the layers of this package, as a session or as an ONNX file",
-        " The end of OUT says which. A file that is there is replaced when the new one is complete.",
+        " The end of OUT says which. A file at OUT is replaced when the new one is complete.",
         examples=(
             "model.keras fast.keras",
             "model.keras model.session --weights int8",

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     for text in dict.fromkeys(str(each.message) for each in said if _is_of_ours(each)):
         print("\n".join(output.wrapped("note  ", " ".join(text.split()))))
     size = target.stat().st_size
-    print("\n".join(output.wrapped("", f"{target} was written: {words}, {_bytes(size)}")))
+    print("\n".join(output.wrapped("", f"{target} was written ({_bytes(size)}): {words}")))
     print("\n".join(output.wrapped("next  ", _AFTER[target.suffix].format(target))))
     return 0
 
@@ -83,16 +83,13 @@ def _loaded(arguments: argparse.Namespace, is_trained_on: bool = False) -> Any:
 
 
 def _keras(arguments: argparse.Namespace) -> str:
-    from tf_lstm_ops.keras import convert_model, model_layers
-
-    def ours(model: Any) -> int:
-        found = {id(each.layer): each.layer for each in model_layers.recurrent(model)}
-        return sum(type(layer).__module__.startswith("tf_lstm_ops") for layer in found.values())
+    from tf_lstm_ops.cli import doctor_layers
+    from tf_lstm_ops.keras import convert_model
 
     model = _loaded(arguments, is_trained_on=True)
     output.progress("converts the layers")
     converted = convert_model(model, to=arguments.to)
-    before, after = ours(model), ours(converted)
+    before, after = map(doctor_layers.count_of_ours, (model, converted))
     with tempfile.TemporaryDirectory() as folder, output.silence():
         file = Path(folder, "model.keras")
         converted.save(file)
@@ -124,9 +121,9 @@ def _saved(session: Any, arguments: argparse.Namespace) -> str:
     kinds = [each.type for each in session.weights]
     if arguments.weights == "float32":
         return "a session with float32 weights"
-    return f"a session with {arguments.weights} weights in {kinds.count(arguments.weights)} of " + (
-        f"{len(kinds)} layers"
-    )
+    count = kinds.count(arguments.weights)
+    others = "; the others would be slower" if count < len(kinds) else ""
+    return f"a session with {arguments.weights} weights in {count} of {len(kinds)} layers{others}"
 
 
 def _onnx(arguments: argparse.Namespace) -> str:

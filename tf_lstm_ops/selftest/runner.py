@@ -111,13 +111,13 @@ class Event(NamedTuple):
       name: of the check.
       result: None before it runs.
       number: of the check, from 1.
-      count: of all checks.
+      total: the number of all checks.
     """
 
     name: str
     result: Result | None
     number: int
-    count: int
+    total: int
 
 
 def outcomes(device: str, limit: float) -> Iterator[Event]:
