@@ -223,6 +223,33 @@ def test_search_finds(browser: Browser, address: str) -> None:
     assert "reference/keras.html" in results(browser, address, "peephole")
 
 
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("mask", "guide/keras.html"),
+        ("stateful", "guide/keras.html"),
+        ("attention", "guide/keras.html"),
+        ("checkpoint", "guide/weights.html"),
+        ("checkpoint", "guide/export.html"),
+        ("batch_first", "guide/other_frameworks.html"),
+        ("C API", "api/c.html"),
+        ("windows", "index.html"),
+        ("tf_lstm_ops_stream_run", "api/c.html"),
+    ],
+)
+def test_search_has_the_right_page_in_two_hits(
+    query: str, page: str, browser: Browser, address: str
+) -> None:
+    assert page in results(browser, address, query)[:2]
+
+
+def test_search_leaves_out_decisions_and_logs(browser: Browser, address: str) -> None:
+    found = results(browser, address, "threads")
+    assert "reference/settings.html" in found
+    hidden = [path for path in found if path.startswith(("decisions/", "project/benchmarks/NOTES"))]
+    assert hidden == []
+
+
 @pytest.mark.parametrize("query", ["mask", "bidirectional", "dropout", "gradient", "export"])
 def test_search_has_guides_first_and_contributors_pages_last(
     query: str, browser: Browser, address: str, pages: dict[str, Page]
