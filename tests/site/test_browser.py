@@ -34,6 +34,11 @@ PLOTS = {
     "guide/keras.html": ["loss_curves"],
     "guide/serve_one_step.html": ["latency"],
 }
+WIDE = (
+    "reference/features.html",
+    "project/benchmarks/table.html",
+    "project/benchmarks/latency.html",
+)
 # On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
 OVERFLOW = """
 Math.max(
@@ -264,10 +269,13 @@ def test_search_has_guides_first_and_contributors_pages_last(
     assert True in is_last and is_last == sorted(is_last), found
 
 
-def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: str) -> None:
+@pytest.mark.parametrize("page", WIDE)
+def test_first_column_of_wide_tables_stays_in_sight(
+    page: str, browser: Browser, address: str
+) -> None:
     visit = Visit(browser, "phone", address)
-    visit.go(SEEN["features"])
-    wrapper = visit.tab.locator("#features .table-wrapper").first
+    visit.go(page)
+    wrapper = visit.tab.locator(".wide-tables .table-wrapper").first
     assert wrapper.evaluate("e => e.scrollWidth - e.clientWidth") > 100
     cells = wrapper.locator("tbody tr").first.locator("td")
     before = cells.first.bounding_box()
@@ -276,4 +284,17 @@ def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: 
     assert 0 <= first["x"] <= before["x"]
     assert first["width"] < width / 2
     assert first["x"] + first["width"] <= last["x"] <= width - last["width"]
+    visit.tab.close()
+
+
+@pytest.mark.parametrize("page", WIDE)
+def test_wide_tables_are_whole_on_a_desktop(
+    page: str, browser: Browser, address: str, screenshots: Path
+) -> None:
+    visit = Visit(browser, "desktop", address)
+    visit.go(page)
+    cut = "es => es.map(e => e.scrollWidth - e.clientWidth)"
+    assert max(visit.tab.locator(".table-wrapper").evaluate_all(cut)) == 0
+    visit.tab.locator("table").first.scroll_into_view_if_needed()
+    visit.tab.screenshot(path=screenshots / f"wide-{Path(page).stem}.png")
     visit.tab.close()
