@@ -70,6 +70,14 @@ def document(record: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def cell(record: Record) -> str:
+    """The times of a record in a line of text: "1.23 (4.56)"."""
+    times = number(record["p50"])
+    if "p99" in record:
+        times += f" ({number(record['p99'])})"
+    return f"{times}, {record['how']}" if "how" in record else times
+
+
 def number(value: float) -> str:
     """Three significant digits, without an exponent."""
     rounded = f"{value:#.3g}"
@@ -90,14 +98,15 @@ def _tables(rows: Mapping[Case, Mapping[str, Record]]) -> Iterator[str]:
     """The medians, the ratios, the ways that count and the 99th percentiles."""
     names = [name for name in HEADINGS if any(name in row for row in rows.values())]
     yield from _table(rows, names, lambda row, name: number(row[name]["p50"]))
-    if base := next((name for name in ("c", "session") if name in names), None):
-        if others := [name for name in names if name not in ("c", base)]:
-            yield from ["", f"Ratios to `{HEADINGS[base]}`:", ""]
-            yield from _table(
-                {case: row for case, row in rows.items() if base in row},
-                others,
-                lambda row, name: number(row[name]["p50"] / row[base]["p50"]),
-            )
+    base = next((name for name in ("c", "session") if name in names), None)
+    others = [name for name in names if name not in ("c", base)]
+    if base and others:
+        yield from ["", f"Ratios to `{HEADINGS[base]}`:", ""]
+        yield from _table(
+            {case: row for case, row in rows.items() if base in row},
+            others,
+            lambda row, name: number(row[name]["p50"] / row[base]["p50"]),
+        )
     yield from _ways(rows, names)
     if with_tails := _with(rows, names, "p99"):
         yield from ["", "99th percentiles:", ""]
