@@ -30,7 +30,8 @@ extensions = [
         "myst_nb",
         "sphinx_copybutton",
     ),
-    *("c_header", "google_docstrings", "mathml", "repository_pages"),
+    *("c_header", "google_docstrings", "mathml", "repository_pages", "search_words"),
+    "wide_tables",
 ]
 exclude_patterns = ["_ext", "requirements.txt"]
 repository_url = project_url.repository_url()
