@@ -109,7 +109,7 @@ def test_a_loss_that_cannot_be_loaded(model: keras.Model, capsys) -> None:
     assert_equal(keras.models.load_model("fast.keras")(X), model)
 
 
-def test_an_old_file(tmp_path: Path, monkeypatch) -> None:
+def test_an_old_file(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     cell = layers.LSTM(4, recurrent_activation="hard_sigmoid")
     old = keras.Sequential([keras.Input((5, 3)), cell])
@@ -117,6 +117,8 @@ def test_an_old_file(tmp_path: Path, monkeypatch) -> None:
     with h5py.File("new.h5", "r+") as file:
         file.attrs["keras_version"] = "2.2.4-tf"
     convert("new.h5", "fast.keras")
+    words = "the model of a file of Keras 2.2.4-tf, with 1 layers of this package"
+    assert words in " ".join(capsys.readouterr().out.split())
     expected = ours.load_h5("new.h5")(X)
     np.testing.assert_array_equal(keras.models.load_model("fast.keras")(X), expected)
 
