@@ -23,8 +23,15 @@ author = copyright = "The tf_lstm_ops developers"
 version = release = runpy.run_path(str(ROOT / "tf_lstm_ops" / "_version.py"))["__version__"]
 
 extensions = [
-    *("sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "sphinx_copybutton"),
-    *("google_docstrings", "mathml", "repository_pages"),
+    *(
+        "sphinx.ext.autodoc",
+        "sphinx.ext.napoleon",
+        "sphinx.ext.viewcode",
+        "myst_nb",
+        "sphinx_copybutton",
+    ),
+    *("c_header", "google_docstrings", "mathml", "repository_pages", "search_words"),
+    "wide_tables",
 ]
 exclude_patterns = ["_ext", "requirements.txt"]
 repository_url = project_url.repository_url()

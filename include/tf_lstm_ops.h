@@ -38,9 +38,9 @@
  * that contains the static library must stay, too: link it with
  * -Wl,-z,nodelete.
  *
- * Real time. In a session with one thread, tf_lstm_ops_stream_run, _reset,
- * _get_state and _set_state allocate no memory, take no lock and make no system
- * call.
+ * Real time. In a session with one thread, tf_lstm_ops_stream_run, _run_arrays,
+ * _reset, _get_state and _set_state allocate no memory, take no lock and make
+ * no system call.
  *
  * Floating-point mode. A call sets the mode, and restores that of the caller at
  * its end. In the mode of a call denormal numbers count as zero, results are
@@ -50,10 +50,13 @@
  * tf_lstm_ops_api_version() is not lower than TF_LSTM_OPS_API_VERSION. It may
  * omit this if the header and the library come from one package.
  *
- * Structs begin with their size, which the caller sets to sizeof of the struct.
- * A later version adds members at the end and accepts the sizes of older ones.
- * A missing member of an input struct has its default. A missing member of an
- * output struct is not written.
+ * Structs. A struct begins with its size, which the caller sets to sizeof of
+ * the struct. A later version adds members at the end and accepts the sizes of
+ * older ones. A missing member of an input struct has its default. A missing
+ * member of an output struct is not written.
+ *
+ * Process. No C++ exception leaves a function. No function ends the process,
+ * prints or sets a signal handler.
  */
 #ifndef TF_LSTM_OPS_H_
 #define TF_LSTM_OPS_H_
@@ -93,14 +96,19 @@ typedef struct tf_lstm_ops_error {
   char text[248]; /* ends with 0; may be cut */
 } tf_lstm_ops_error;
 
+/* A model that is open. */
 typedef struct tf_lstm_ops_session tf_lstm_ops_session;
+
+/* The states of some rows, and the memory to compute their next steps. */
 typedef struct tf_lstm_ops_stream tf_lstm_ops_stream;
 
+/* How to open a session. */
 typedef struct tf_lstm_ops_session_options {
   uint32_t struct_size;
   int32_t threads; /* of a call, from 1 to 256; 0: 1 */
 } tf_lstm_ops_session_options;
 
+/* The sizes of a session. */
 typedef struct tf_lstm_ops_session_info {
   uint32_t struct_size;
   int32_t threads;
@@ -119,6 +127,7 @@ typedef struct tf_lstm_ops_session_info {
 /* The types of arrays. */
 enum { TF_LSTM_OPS_FLOAT32 = 0, TF_LSTM_OPS_INT32 = 1 };
 
+/* The largest rank of an array. */
 #define TF_LSTM_OPS_MAX_RANK 6
 
 /* An input or output of a call, or what a session needs. Since version 2. */
@@ -165,6 +174,7 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_session_open_data(
     const void* data, uint64_t size, const tf_lstm_ops_session_options* options,
     tf_lstm_ops_session** session, tf_lstm_ops_error* error);
 
+/* Frees a session, whose streams are closed. Does nothing with null. */
 TF_LSTM_OPS_API void tf_lstm_ops_session_close(tf_lstm_ops_session* session);
 
 /* Sets the members of `info` as far as info->struct_size goes. */
@@ -246,6 +256,7 @@ TF_LSTM_OPS_API int32_t
 tf_lstm_ops_stream_open(const tf_lstm_ops_session* session, int64_t batch,
                         tf_lstm_ops_stream** stream, tf_lstm_ops_error* error);
 
+/* Frees a stream. Does nothing with null. */
 TF_LSTM_OPS_API void tf_lstm_ops_stream_close(tf_lstm_ops_stream* stream);
 
 /* Computes the next `steps` steps, one or more.

@@ -1,4 +1,4 @@
-"""Faster LSTM and GRU layers for Keras on CPUs.
+"""Faster LSTM and GRU layers for Keras on CPUs. Trained models in microseconds, in Python and C.
 
 A program that imports this package, TensorFlow and Keras, in any order, can load SavedModels and
 Keras files that use the ops and layers. The import of this package imports neither of the other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from one_row.cases import CASES, Case
@@ -13,10 +13,10 @@ Record = Mapping[str, Any]
 INTRODUCTION = """\
 # The time of one row
 
-[latency.py](latency.py) measured these times and wrote this page. A cell has the median of a call
-in microseconds and, in brackets, its 99th percentile. Both are medians of rounds in which the peers
-take turns. A call takes a NumPy array and gives one, except in C. All peers have one thread, except
-in whole sequences.
+[latency.py](latency.py) measured these times and wrote this page. The first table of each section
+has medians of a call in microseconds, the last one 99th percentiles. Both are medians of rounds in
+which the peers take turns. A call takes a NumPy array and gives one, except in C. All peers have
+one thread, except in whole sequences.
 
 * `model.predict`, `tf.function` and "eager layers" run a stateful Keras model of this package,
   "eager op" the ops behind its layers.
@@ -29,14 +29,14 @@ in whole sequences.
 * RTNeural is a C++ library with sizes known at compile time, measured on its own on the same
   machine in the same hour. Its best backend counts.
 
-A ratio is the time of the other divided by that of `C`, or where there is `Session` only by that:
-above 1 ours is faster."""
+A ratio is the time of the peer divided by ours (that of `C`, of sequences that of `Session`)."""
 TITLES = {
     "units": "One step with one input",
     "square": "One step with as many inputs as units",
     "models": "One step of models",
     "sequences": "Sequences of 100 steps with as many inputs as units",
 }
+HEADINGS = {name: peer.heading for name, peer in PEERS.items()} | {"rtneural": "RTNeural"}
 NOTES = {
     "models": """\
 Stacks are of LSTMs with as many inputs as units. The models after them have the layers of published
@@ -66,12 +66,12 @@ def document(record: Mapping[str, Any]) -> str:
         if rows:
             lines += ["", f"## {TITLES[group]}", ""]
             lines += [NOTES[group], ""] if group in NOTES else []
-            lines += _table(rows)
+            lines += _tables(rows)
     return "\n".join(lines) + "\n"
 
 
 def cell(record: Record) -> str:
-    """The table's cell of a record: "1.23 (4.56)"."""
+    """The times of a record in a line of text: "1.23 (4.56)"."""
     times = number(record["p50"])
     if "p99" in record:
         times += f" ({number(record['p99'])})"
@@ -79,8 +79,9 @@ def cell(record: Record) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, without an exponent."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    """Three significant digits, without an exponent."""
+    rounded = f"{value:#.3g}"
+    return f"{float(rounded):.0f}" if value >= 99.95 else rounded
 
 
 def _with_rtneural(case: Case, record: Mapping[str, Any]) -> dict[str, Record]:
@@ -93,34 +94,54 @@ def _with_rtneural(case: Case, record: Mapping[str, Any]) -> dict[str, Record]:
     return found
 
 
-def _table(rows: Mapping[Case, Mapping[str, Record]]) -> Iterator[str]:
-    headings = {name: peer.heading for name, peer in PEERS.items()} | {"rtneural": "RTNeural"}
-    names = [name for name in headings if any(name in row for row in rows.values())]
-    yield _line(["", *(headings[name] for name in names)])
+def _tables(rows: Mapping[Case, Mapping[str, Record]]) -> Iterator[str]:
+    """The medians, the ratios, the ways that count and the 99th percentiles."""
+    names = [name for name in HEADINGS if any(name in row for row in rows.values())]
+    yield from _table(rows, names, lambda row, name: number(row[name]["p50"]))
+    base = next((name for name in ("c", "session") if name in names), None)
+    others = [name for name in names if name not in ("c", base)]
+    if base and others:
+        yield from ["", f"Ratios to `{HEADINGS[base]}`:", ""]
+        yield from _table(
+            {case: row for case, row in rows.items() if base in row},
+            others,
+            lambda row, name: number(row[name]["p50"] / row[base]["p50"]),
+        )
+    yield from _ways(rows, names)
+    if with_tails := _with(rows, names, "p99"):
+        yield from ["", "99th percentiles:", ""]
+        yield from _table(rows, with_tails, lambda row, name: number(row[name]["p99"]), "p99")
+
+
+def _ways(rows: Mapping[Case, Mapping[str, Record]], names: Sequence[str]) -> Iterator[str]:
+    """Of peers that have several: a table, but a sentence where all cases have the same."""
+    tried = _with(rows, names, "how")
+    ways = {name: {row[name]["how"] for row in rows.values() if name in row} for name in tried}
+    if equal := [name for name in tried if len(ways[name]) == 1]:
+        said = "; ".join(f"{HEADINGS[name]}: {next(iter(ways[name]))}" for name in equal)
+        yield from ["", f"The faster way in all cases: {said}."]
+    if differ := [name for name in tried if len(ways[name]) > 1]:
+        yield from ["", "The faster way:", ""]
+        yield from _table(rows, differ, lambda row, name: row[name]["how"], "how")
+
+
+def _with(rows: Mapping[Case, Mapping[str, Record]], names: Sequence[str], key: str) -> list[str]:
+    """The peers whose records have a key."""
+    return [name for name in names if any(key in row.get(name, {}) for row in rows.values())]
+
+
+def _table(
+    rows: Mapping[Case, Mapping[str, Record]],
+    names: Sequence[str],
+    cell: Callable[[Mapping[str, Record], str], str],
+    key: str = "p50",
+) -> Iterator[str]:
+    """A table of cases and peers. A cell is empty where the record has no `key`."""
+    yield _line(["", *(HEADINGS[name] for name in names)])
     yield _line(["---", *("---:" for _ in names)])
     for case, row in rows.items():
-        yield _line([case.name, *(cell(row[name]) if name in row else "" for name in names)])
-    ratios = [name for name in names if name != "c" and name != _base(names)]
-    if (base := _base(names)) and ratios:
-        yield ""
-        yield f"Ratios to `{headings[base]}`:"
-        yield ""
-        yield _line(["", *(headings[name] for name in ratios)])
-        yield _line(["---", *("---:" for _ in ratios)])
-        for case, row in rows.items():
-            yield _line([case.name, *(_ratio(row, name, base) for name in ratios)])
-
-
-def _base(names: Sequence[str]) -> str | None:
-    """The peer of ours with which the others are compared."""
-    return next((name for name in ("c", "session") if name in names), None)
-
-
-def _ratio(row: Mapping[str, Record], name: str, base: str) -> str:
-    if name not in row or base not in row:
-        return ""
-    ratio = row[name]["p50"] / row[base]["p50"]
-    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2f}"
+        cells = (cell(row, name) if key in row.get(name, {}) else "" for name in names)
+        yield _line([case.name, *cells])
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -76,7 +76,10 @@ def with_single_entries(lines: list[str], types: Mapping[str, str]) -> list[str]
 
 
 def types_of(function: Any) -> dict[str, str]:
-    """The annotations of a function or class, as in the source; that of the result is "return"."""
+    """The annotations of a function or class, as in the source, and the defaults of its arguments.
+
+    The annotation of the result is "return".
+    """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a module
@@ -85,7 +88,12 @@ def types_of(function: Any) -> dict[str, str]:
     found["return"] = signature.return_annotation
     # The annotations of named tuples are ForwardRefs.
     words = {name: getattr(value, "__forward_arg__", value) for name, value in found.items()}
-    return {name: in_full(value) for name, value in words.items() if isinstance(value, str)}
+    types = {name: in_full(value) for name, value in words.items() if isinstance(value, str)}
+    for name in types.keys() & signature.parameters.keys():
+        default = signature.parameters[name].default
+        if isinstance(default, str | int | float | None):  # others are objects without a short text
+            types[name] += f", default {default!r}"
+    return types
 
 
 def in_full(annotation: str) -> str:
@@ -102,13 +110,39 @@ def is_record(obj: Any) -> bool:
     return dataclasses.is_dataclass(obj) or hasattr(obj, "_fields")
 
 
+def property_table(class_: type) -> list[str]:
+    """The properties of a class as a table of reStructuredText; nothing if there are none."""
+    own = [
+        name
+        for name, value in inspect.getmembers(class_, lambda value: isinstance(value, property))
+        if is_own(value.fget) and not is_of_keras(name) and not name.startswith("_")
+    ]
+    if not own:
+        return []
+    table = [".. list-table::", "   :header-rows: 1", "   :class: properties", ""]
+    table += ["   * - Property", "     - Type", "     - Meaning"]
+    for name in own:
+        function = getattr(class_, name).fget
+        text = textwrap.indent(inspect.getdoc(function) or "", "       ").lstrip()
+        table += [f"   * - ``{name}``", f"     - ``{types_of(function)['return']}``"]
+        table += f"     - {text}".splitlines()
+    return ["", *table, ""]
+
+
+def is_own(function: Any) -> bool:
+    """Whether this package defines a function, not Keras, dataclasses or NamedTuple."""
+    return (getattr(function, "__module__", None) or "").split(".")[0] == "tf_lstm_ops"
+
+
+def is_of_keras(name: str) -> bool:
+    """Whether Keras calls a member of a class, such as `build`, `call` and `get_config`."""
+    return hasattr(keras.layers.RNN, name) or name == "supports_jit"
+
+
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Changes the lines of a docstring in place."""
     if what == "class" and is_record(obj):
         lines[:] = ["Args:" if line == "Attributes:" else line for line in lines]
-    if what == "property":
-        lines[0] = f"{types_of(obj.fget)['return']}: {lines[0]}"  # as napoleon reads it
-        return
     if what == "module":  # It has no fields. A list of them would stand there as ":raises X:".
         text = re.sub(
             r"^Raises:\n  (\w+): ", r"The import raises ``\1``: ", "\n".join(lines), flags=re.M
@@ -116,6 +150,8 @@ def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
         lines[:] = text.splitlines()
     types = types_of(obj.__init__ if what == "class" and not is_record(obj) else obj)
     lines[:] = with_single_entries(lines, types)
+    if what == "class":
+        lines += property_table(obj)
     if what != "class" and types.get("return", "None") != "None":
         lines += ["", f":rtype: {types['return']}"]
 
@@ -133,16 +169,13 @@ def constructor(
 def skip(
     app: Sphinx, what: str, name: str, obj: Any, is_skipped: bool, options: Any
 ) -> bool | None:
-    """Skips members that classes inherit from Keras, dataclasses and tuples, or that override them.
-
-    The methods of Keras, such as `build`, `call` and `get_config`, are no part of the layers' own
-    interface: Keras calls them.
+    """Skips properties, which are in the table of their class, and members that are not own: those
+    that classes inherit from Keras, dataclasses and tuples, or that override them.
     """
-    function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
-    module = getattr(function, "__module__", None) or ""
-    is_own = module.split(".")[0] == "tf_lstm_ops"
-    is_of_keras = what == "class" and (hasattr(keras.layers.RNN, name) or name == "supports_jit")
-    return None if is_own and not is_of_keras else True
+    if isinstance(obj, property):
+        return True
+    is_member_of_keras = what == "class" and is_of_keras(name)
+    return None if is_own(getattr(obj, "__func__", obj)) and not is_member_of_keras else True
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

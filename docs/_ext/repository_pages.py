@@ -35,7 +35,7 @@ FRONT = {"README.md": "index.md"}  # the site has a front page of its own
 CHILDREN = {
     "contributing/README": (
         *(f"{COPIES}/CONTRIBUTING", "testing", f"{COPIES}/cc/README", "design/*"),
-        *("decisions/README", f"{COPIES}/benchmarks/NOTES", "contributing/c_api_op"),
+        *("decisions/README", f"{COPIES}/benchmarks/NOTES"),
         *("reference/releases", f"{COPIES}/SECURITY", f"{COPIES}/CODE_OF_CONDUCT"),
     ),
     "decisions/README": ("decisions/[0-9]*",),
@@ -50,6 +50,7 @@ CHILDREN = {
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
     f"{COPIES}/examples/README": (
         f"{COPIES}/examples/pytorch_to_c/README",
+        f"{COPIES}/examples/c_api_op/README",
         f"{COPIES}/examples/notebooks/*",
     ),
 }
@@ -113,6 +114,7 @@ def rewritten(
     source: str,
     file_url: Callable[[str], str | None],
     copy_url: Callable[[str], str | None],
+    is_included: bool = False,
 ) -> str:
     """A page whose links lead to pages of the site and to files, and whose pictures are images.
 
@@ -122,6 +124,7 @@ def rewritten(
       file_url: returns the address of a file in the repository, given its path from the root; None
         if unknown.
       copy_url: returns the address of a copy of the file in the site; None for a folder.
+      is_included: whether another page shows it, so that a link to a heading leads to its own page.
 
     Returns:
       The text with other links and images. Code is unchanged.
@@ -145,10 +148,12 @@ def rewritten(
         if match["light"]:
             return image(match, "light") + "\n" + image(match, "dark")
         text, target = match["text"], match["target"]
-        if target is None or re.match(r"[a-z]+:|#", target):  # code, another site, the same page
+        if target is None or re.match(r"[a-z]+:", target):  # code, another site
             return match[0]
         file, _, anchor = target.partition("#")
-        path = os.path.normpath(folder / file)
+        if not file and not is_included:  # the same page
+            return match[0]
+        path = os.path.normpath(folder / file) if file else source
         anchor = anchor and f"#{anchor}"
         if page := page_of(path):
             return f"[{text}](/{page}{anchor})"
@@ -191,7 +196,7 @@ def rewrite_included(app: Sphinx, path: Path, docname: str, content: list[str]) 
     """Rewrites the links of a page that another one includes."""
     source = os.path.normpath(PurePosixPath("docs") / path)
     copy_url = functools.partial(copy_file, app, docname)
-    content[0] = rewritten(content[0], source, project_url.file_url, copy_url)
+    content[0] = rewritten(content[0], source, project_url.file_url, copy_url, is_included=True)
 
 
 def rewrite(app: Sphinx, docname: str, content: list[str]) -> None:

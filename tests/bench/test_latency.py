@@ -1,5 +1,6 @@
 """benchmarks/latency.py: percentiles, the page, and that all peers compute the same."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -68,11 +69,33 @@ def test_page_has_times_and_ratios() -> None:
     record = {"machine": {"processor": "P"}, "rtneural": times, "results": results}
     lines = page.document(record).splitlines()
     assert "* processor: P" in lines
-    assert "| lstm I1 H32 | 0.5 (0.75) | 4 (5), IO binding | 0.25, one |" in lines
-    assert "| lstm I1 H32 | 8.00 | 0.50 |" in lines
-    assert "| gru I18 H18 T100 | 1234 (2000) | 2469 (3000) |" in lines
+    assert "| lstm I1 H32 | 0.500 | 4.00 | 0.250 |" in lines
+    assert "| lstm I1 H32 | 8.00 | 0.500 |" in lines  # ratios
+    assert "| lstm I1 H32 | 0.750 | 5.00 |" in lines  # 99th percentiles
+    assert "The faster way in all cases: ONNX Runtime: IO binding; RTNeural: one." in lines
+    assert "| gru I18 H18 T100 | 1230 | 2470 |" in lines
     assert "| gru I18 H18 T100 | 2.00 |" in lines
+    assert "| gru I18 H18 T100 | 2000 | 3000 |" in lines
     assert "## One step of models" not in lines
+
+
+def test_ways_that_differ_are_a_table() -> None:
+    record = {"p50": 1.0, "calls": 1}
+    results = {
+        name: {"session": record, "openvino": {**record, "how": f"{threads} threads"}}
+        for name, threads in (("gru I18 H18 T100", 1), ("lstm I18 H18 T100", 2))
+    }
+    whole = {"machine": {}, "rtneural": {}, "results": results}
+    lines = page.document(whole).splitlines()
+    assert "| gru I18 H18 T100 | 1 threads |" in lines
+    assert "| lstm I18 H18 T100 | 2 threads |" in lines
+    assert "99th percentiles:" not in lines
+
+
+def test_page_is_that_of_the_recorded_results() -> None:
+    folder = Path(page.__file__).parents[1]
+    record = json.loads((folder / "latency.json").read_text())
+    assert (folder / "latency.md").read_text() == page.document(record)
 
 
 def test_plot_has_the_medians_and_the_best_backend(tmp_path: Path) -> None:

@@ -1,78 +1,77 @@
-"""The op of docs/contributing/c_api_op.md, built by its command; slow: a binary in each version."""
+"""The op of docs/guide/tensorflow_op.md, built and tested; slow: a binary in each version."""
 
+import importlib.util
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
 from pages import ROOT, blocks
 
-PAGE = (ROOT / "docs" / "contributing" / "c_api_op.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "tensorflow_op.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "c_api_op"
-CHECKS = Path(__file__).with_name("clip_rows_checks.py")
 VERSIONS = ["2.18.1", "2.20.0", "2.21.0"]  # the oldest that the package supports comes first
-LIBRARY = "libclip_rows.so"
-TENSORFLOW = '"$TF/libtensorflow_framework.so.2"'  # in the page's command
+TENSORFLOW = "NEEDED + tf.sysconfig.get_link_flags()"  # in setup.py
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the page's command is for Linux")
-
-
-def build(folder: Path, python: str, cxx: list[str], command: str | None = None) -> Path:
-    """Copies the example and runs the page's command there, with a Python that has TensorFlow."""
-    shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
-    tools = folder / "tools"
-    tools.mkdir()
-    (tools / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(python)} "$@"\n')
-    (tools / "python").chmod(0o755)
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    shell = ["sh", "-e", "-c", command or blocks(PAGE, "sh")[0]]
-    env = {**os.environ, "PATH": path, "CXX": shlex.join(cxx)}
-    done = subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (folder / LIBRARY).exists()
-    return folder
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the page was run on Linux only")
 
 
-def run(python: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([python, *arguments], capture_output=True, text=True)
+def run(command: list[str | Path], **kwargs) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, **kwargs)
 
 
-def assert_passes_checks(folder: Path, python: str) -> None:
-    done = run(python, CHECKS, folder)
-    assert done.returncode == 0, done.stderr
-    checks = re.findall(r"^def (check_\w+)", CHECKS.read_text(), re.MULTILINE)
-    assert len(checks) > 5
-    assert done.stdout.split() == checks
-
-
-@pytest.fixture(scope="module")
-def example(tmp_path_factory, cxx) -> Path:
-    return build(tmp_path_factory.mktemp("example"), sys.executable, cxx)
+def copy_project(folder: Path) -> Path:
+    """Without what a build in the source folder has left."""
+    built = shutil.ignore_patterns("build", "*.so", "*.egg-info", "__pycache__", ".pytest_cache")
+    return Path(shutil.copytree(EXAMPLE, folder, ignore=built))
 
 
 def test_page_shows_the_files() -> None:
-    assert blocks(PAGE, "cpp") == [(EXAMPLE / "clip_rows.cc").read_text()]
-    assert blocks(PAGE, "python")[0] == (EXAMPLE / "clip_rows.py").read_text()
+    assert blocks(PAGE, "cpp") == [(EXAMPLE / "src" / "clip_rows.cc").read_text()]
+    assert blocks(PAGE, "python")[0] == (EXAMPLE / "src" / "clip_rows" / "__init__.py").read_text()
+    assert blocks((EXAMPLE / "README.md").read_text(), "sh") == blocks(PAGE, "sh")
 
 
-@pytest.mark.full
-def test_checks(example: Path) -> None:
-    """Values, gradients, shapes, wrong arguments and XLA, with the installed TensorFlow."""
-    assert_passes_checks(example, sys.executable)
-
-
-@pytest.mark.full
-def test_page_prints_what_it_says(example: Path) -> None:
-    program = example / "use.py"  # beside clip_rows.py, which is the page's first block
-    program.write_text("".join(blocks(PAGE, "python")[1:]))
-    done = run(sys.executable, program)
+def test_source_has_no_warnings(cxx) -> None:
+    [package] = importlib.util.find_spec("tensorflow").submodule_search_locations
+    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem"]
+    done = run([*cxx, *flags, f"{package}/include", EXAMPLE / "src" / "clip_rows.cc"])
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", PAGE, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory, cxx) -> dict[str, str]:
+    """The variables of an empty virtual environment that sees this one's packages."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "tests.pth").write_text(sysconfig.get_path("purelib"))
+    for name in ("pip", "pytest"):
+        program = folder / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec "{folder}/bin/python" -m {name} "$@"\n')
+        program.chmod(0o755)
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "CXX": shlex.join(cxx)}
+
+
+@pytest.mark.full
+def test_commands_of_the_page(environment, tmp_path) -> None:
+    """They install the project and run its tests, of values, derivatives, shapes and errors."""
+    project = copy_project(tmp_path / "project")
+    shell = ["sh", "-e", "-c", blocks(PAGE, "sh")[0]]
+    done = run(shell, cwd=project, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^=+ \d\d passed in ", done.stdout, re.MULTILINE), done.stdout
+    example = run(["python", "-c", blocks(PAGE, "python")[1]], cwd=tmp_path, env=environment)
+    assert example.returncode == 0, example.stderr
+    assert example.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.full
@@ -83,10 +82,10 @@ def test_load_op_library_does_not_call_init_kernel(cxx, tmp_path) -> None:
     command = [*cxx, "-shared", "-fPIC", "init.cc", "-o", "init.so"]
     subprocess.run(command, cwd=tmp_path, check=True)
     program = "import sys, tensorflow as tf\ntf.load_op_library(sys.argv[1])\n"
-    assert run(sys.executable, "-c", program, tmp_path / "init.so").returncode == 0
+    assert run([sys.executable, "-c", program, tmp_path / "init.so"]).returncode == 0
     loader = "from tensorflow.python.framework.load_library import load_pluggable_device_library\n"
     program += f"{loader}load_pluggable_device_library(sys.argv[1])\n"
-    assert run(sys.executable, "-c", program, tmp_path / "init.so").returncode == 3
+    assert run([sys.executable, "-c", program, tmp_path / "init.so"]).returncode == 3
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -104,32 +103,52 @@ def pythons(tmp_path_factory):
             folder = tmp_path_factory.mktemp(version)
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
             made[version] = str(folder / "bin" / "python")
+            tools = ["setuptools>=77", "pytest"]
             pip = [made[version], "-m", "pip", "install", "-q", f"tensorflow-cpu=={version}"]
-            subprocess.run(pip, check=True)
+            subprocess.run([*pip, *tools], check=True)
         return made[version]
 
     return make
 
 
+def wheel(project: Path, python: str, cxx: list[str]) -> Path:
+    """The wheel of the project, which has the tag that the page promises."""
+    pip = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "."]
+    done = run(pip, cwd=project, env={**os.environ, "CXX": shlex.join(cxx)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    [built] = project.glob("clip_rows-1.0-py3-none-linux_*.whl")
+    return built
+
+
+def run_tests(built: Path, python: str, site: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the project's tests with a wheel, which is unpacked to `site`."""
+    shutil.unpack_archive(built, site, "zip")
+    env = {**os.environ, "PYTHONPATH": str(site)}
+    return run([python, "-m", "pytest", "-q"], cwd=built.parent, env=env)
+
+
 @pytest.fixture(scope="module")
 def oldest(pythons, tmp_path_factory, cxx) -> Path:
-    """The example built with the oldest TensorFlow."""
-    return build(tmp_path_factory.mktemp("oldest"), pythons(VERSIONS[0]), cxx)
+    """The wheel built with the oldest TensorFlow."""
+    project = copy_project(tmp_path_factory.mktemp("oldest") / "project")
+    return wheel(project, pythons(VERSIONS[0]), cxx)
 
 
 @pytest.mark.slow
-def test_one_binary_runs_on_each_version(oldest: Path, python: str) -> None:
-    assert_passes_checks(oldest, python)
+def test_one_binary_runs_on_each_version(oldest: Path, python: str, tmp_path) -> None:
+    done = run_tests(oldest, python, tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
 def test_without_the_name_of_tensorflows_library(tmp_path, pythons, python, cxx) -> None:
     """The oldest version does not find its functions, the newer ones do, as the page says."""
-    command = blocks(PAGE, "sh")[0]
-    assert TENSORFLOW in command
-    command = command.replace(TENSORFLOW, "")
-    folder = build(tmp_path / "nameless", pythons(VERSIONS[0]), cxx, command)
+    project = copy_project(tmp_path / "nameless")
+    setup = (project / "setup.py").read_text()
+    assert TENSORFLOW in setup
+    (project / "setup.py").write_text(setup.replace(TENSORFLOW, "[]"))
+    done = run_tests(wheel(project, pythons(VERSIONS[0]), cxx), python, tmp_path / "site")
     if python == pythons(VERSIONS[0]):
-        assert "undefined symbol: TF_DeleteTensor" in run(python, CHECKS, folder).stderr
+        assert "undefined symbol: TF_DeleteTensor" in done.stdout
     else:
-        assert_passes_checks(folder, python)
+        assert done.returncode == 0, done.stdout

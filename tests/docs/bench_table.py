@@ -1,4 +1,4 @@
-"""What tests read from benchmarks/table.md: the part of AMD with AVX-512, which pages quote.
+"""What tests read from benchmarks/table.md: the parts of AMD with AVX-512 and with AVX2.
 
 Ratios to a session, which the table does not have, come from the results of its part "sessions".
 """
@@ -10,15 +10,23 @@ from typing import Any
 from pages import ROOT
 
 PAGE = (ROOT / "benchmarks" / "table.md").read_text(encoding="utf-8")
-TABLE = PAGE.partition("\n## AMD with AVX-512\n")[2].partition("\n## ")[0]
+AVX512 = "AMD with AVX-512"
+AVX2 = "AVX2 instructions on AMD with AVX-512"
+
+
+def part(family: str) -> str:
+    return PAGE.partition(f"\n## {family}\n")[2].partition("\n## ")[0]
+
+
+TABLE = part(AVX512)
 FALLS = 50  # a peer that takes so many times as long falls over
 
 
-def column(kind: str, name: str) -> dict[str, str]:
-    """The cells of a column, by row of benchmarks/table.md."""
+def column(kind: str, name: str, family: str = AVX512) -> dict[str, str]:
+    """The cells of a column, by row of a family's part of benchmarks/table.md."""
     found = {}
     position = None
-    for line in TABLE.splitlines():
+    for line in part(family).splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if cells[1:] and cells[1] == "row":
             position = cells.index(name) if name in cells else None
@@ -27,14 +35,14 @@ def column(kind: str, name: str) -> dict[str, str]:
     return found
 
 
-def ratios(kind: str, peer: str) -> dict[str, float]:
+def ratios(kind: str, peer: str, family: str = AVX512) -> dict[str, float]:
     """The medians of the peer's time divided by ours, of the rows that the peer computes."""
-    found = {row: cell.split()[0] for row, cell in column(kind, peer).items()}
+    found = {row: cell.split()[0] for row, cell in column(kind, peer, family).items()}
     return {row: float(text) for row, text in found.items() if text not in ("–", "differs")}
 
 
-def median_of(kind: str, peer: str) -> str:
-    return f"{median(ratios(kind, peer).values()):.2f}"
+def median_of(kind: str, peer: str, family: str = AVX512) -> str:
+    return f"{median(ratios(kind, peer, family).values()):.2f}"
 
 
 def span(kind: str, peer: str) -> str:
@@ -61,14 +69,8 @@ def fallen_rows() -> str:
     )
 
 
-def mean_and_range(kind: str, peer: str) -> str:
-    """The geometric mean of the rows in which no peer falls over, and their range."""
-    found = [ratio for row, ratio in ratios(kind, peer).items() if row not in fallen(kind)]
-    return f"{geometric_mean(found):.2f} ({min(found):.2f} to {max(found):.2f})"
-
-
-def faster(kind: str, peer: str) -> str:
-    found = ratios(kind, peer).values()
+def faster(kind: str, peer: str, family: str = AVX512) -> str:
+    found = ratios(kind, peer, family).values()
     return f"{sum(ratio < 1 for ratio in found)} of {len(found)}"
 
 
@@ -76,6 +78,12 @@ def session_results(threads: int) -> dict[str, Any]:
     """The results of the part of the page with sessions."""
     name = f"amd_avx512_sessions_{threads}_thread{'s' * (threads > 1)}.json"
     return json.loads((ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
+
+
+def int8_results() -> dict[str, Any]:
+    """The results of one step with weights of int8."""
+    path = ROOT / "benchmarks" / "results" / "amd_avx512_int8_one_step_1_thread.json"
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def session_ratios(threads: int, group: str, peer: str) -> dict[str, float]:

@@ -43,7 +43,9 @@ NIGHTLY, COMMUNITY = ".ci/nightly", "tests/build/test_community.py"
 GUIDE = "tests/session/test_guide.py"
 FOLDERS = "from tf_lstm_ops import inference; print(inference"
 STEP = By(GUIDE, "run_commands", ())
-C_API_OP = By("tests/build/test_c_api_op.py", "build", ())
+CMAKE = By("tests/build/test_session_cmake.py", "test_builds_and_installs_the_library", ("cmake",))
+TUTORIAL = By("tests/docs/test_tutorial.py", "test_commands_of_the_tutorial", ())
+C_API_OP = By("tests/build/test_c_api_op.py", "test_commands_of_the_page", ())
 
 COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     # README.md, CONTRIBUTING.md
@@ -107,11 +109,8 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     f"pip install './{WHEEL}[tensorflow]'": By(
         "tests/build/test_release_install.py", "test_an_extra_brings_tensorflow", ("tensorflow",)
     ),
-    'TF=$(python -c "import tensorflow as tf; print(tf.sysconfig.get_lib())")': C_API_OP,
-    '${CXX:-c++} -std=c++17 -O2 -fPIC -shared -Wall -Wextra -Werror -isystem "$TF/include" '
-    'clip_rows.cc -Wl,--no-as-needed "$TF/libtensorflow_framework.so.2" -o libclip_rows.so': (
-        C_API_OP
-    ),
+    "pip install --no-build-isolation '.[test]'": C_API_OP,
+    "pytest": C_API_OP,
     f'INCLUDE=$(python -c "{FOLDERS}.get_include())")': STEP,
     f'LIB=$(python -c "{FOLDERS}.get_library_dir())")': STEP,
     'cc -std=c11 -O2 -Wall -Wextra -pedantic step.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" '
@@ -125,6 +124,16 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     ),
     f"{SERVE} --inputs keras_tensor=sequences.npy --outdir predictions": RunOnPage(),
     "python -m tf2onnx.convert --saved-model portable --output model.onnx": RunOnPage(),
+    # docs/api/c.md
+    "cmake -S cc/session -B .build/session": CMAKE,
+    "cmake --build .build/session --parallel": CMAKE,
+    "cmake --install .build/session --prefix installed": CMAKE,
+    "tf-lstm-ops doctor speakers.keras": TUTORIAL,
+    "INCLUDE=$(tf-lstm-ops info --include-dir)": TUTORIAL,
+    "LIB=$(tf-lstm-ops info --library-dir)": TUTORIAL,
+    'cc -std=c11 speaker.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" -ltf_lstm_ops_inference '
+    "-o speaker": TUTORIAL,
+    "./speaker < recording.txt": TUTORIAL,
     "tf-lstm-ops selftest --device GPU": Not("needs a GPU; tests/devices/gate.py emulates one"),
 }
 
@@ -133,9 +142,10 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/reference/block_cell.md", "text"): [ERRORS],
     ("docs/reference/cudnn_rnn.md", "text"): [ERRORS],
     ("docs/reference/mpsgraph.md", "text"): [ERRORS],
-    ("docs/contributing/c_api_op.md", "cpp"): [
+    ("docs/guide/tensorflow_op.md", "cpp"): [
         By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())
     ],
+    ("docs/guide/tutorial.md", "c"): [TUTORIAL],
     ("docs/guide/serve_one_step.md", "c"): [
         By(GUIDE, "test_the_c_program_prints_the_outputs_of_python", ())
     ],

@@ -14,8 +14,10 @@ from .bench_table import (
     column,
     fallen_rows,
     faster,
+    median_of,
     ratios,
     session_results,
+    span,
 )
 
 PAGE = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
@@ -29,8 +31,15 @@ def test_page_says_what_was_measured() -> None:
     assert f"an AMD EPYC with AVX-512 on {date}, commit {commit}" in " ".join(PAGE.split())
 
 
-def test_page_names_the_rows_that_readme_leaves_out() -> None:
+def test_page_names_the_rows_in_which_a_peer_falls_over() -> None:
     assert f"[outliers](#outliers) in training: {fallen_rows()}" in " ".join(PAGE.split())
+
+
+def test_the_memory_of_the_first_step() -> None:
+    growth = "training", "Keras, memory"
+    words = f"adds {median_of(*growth)} times as much to the peak memory as ours"
+    assert words in " ".join(PAGE.split())
+    assert f"median; range {span(*growth)})" in PAGE
 
 
 @pytest.mark.parametrize("peer", ["PyTorch", "ONNX Runtime", "OpenVINO", "JAX"])

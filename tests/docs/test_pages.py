@@ -34,7 +34,7 @@ def name_of(page: Path) -> str:
 
 # testing.md and the design notes have no examples. build/test_c_api_op.py runs those that need a
 # compiler.
-COMPILED = DOCS / "contributing" / "c_api_op.md"
+COMPILED = DOCS / "guide" / "tensorflow_op.md"
 WITH_EXAMPLES = [
     page for page in sorted(DOCS_PAGES) if blocks(text_of(page), "python") and page != COMPILED
 ]
@@ -115,7 +115,9 @@ def test_indexes_name_every_page() -> None:
     for index in (folder / "README.md" for folder in folders):
         assert index in reached, f"{name_of(index)} is not linked"
         reached |= linked_pages(index)
-    assert set(DOCS_PAGES) - reached == set()
+    # The site makes the pages of classes, so a git host does not show them.
+    classes = {page for page in DOCS_PAGES if page.parent.parent == DOCS / "api"}
+    assert set(DOCS_PAGES) - reached - classes == set()
 
 
 def test_paths_of_pages_in_code_exist() -> None:

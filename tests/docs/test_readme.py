@@ -1,32 +1,66 @@
 """README.md: its example runs, it is short, and its numbers are those of the table of results."""
 
+import json
 import re
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 import tf_lstm_ops
-from pages import ROOT, run_examples
+from pages import ROOT, blocks, run_examples
 
-from .bench_table import (
-    column,
-    fallen_rows,
-    faster,
-    median_of,
-    ratios,
-    session_ratios,
-    session_span,
-    span,
-)
-from .bench_table import mean_and_range as times
+from .bench_table import AVX2, AVX512, faster, int8_results, median_of
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOT_PROSE = re.compile(r"^```.*?^```$|<picture>.*?</picture>", re.MULTILINE | re.DOTALL)
+LATENCY = json.loads((ROOT / "benchmarks" / "latency.json").read_text(encoding="utf-8"))
 PROSE = " ".join(NOT_PROSE.sub("", README).split())  # test_plots.py reads the text of the picture
 
 
-def test_example_prints_what_it_says(tmp_path: Path) -> None:
-    run_examples(README, tmp_path)
+# What a reader has before the examples begin.
+KERAS = """
+import keras
+import numpy as np
+import tf_lstm_ops
+
+made = [keras.layers.LSTM(8, return_sequences=True), keras.layers.GRU(4), keras.layers.Dense(1)]
+model = keras.Sequential([keras.Input((None, 3)), *made])
+model.compile("adam", "mse")
+model.save("model.keras")
+x, y = np.ones((4, 5, 3), np.float32), np.ones((4, 1), np.float32)
+"""
+KERAS_RESULT = """
+assert [type(layer).__module__.split(".")[0] for layer in model.layers][:2] == ["tf_lstm_ops"] * 2
+"""
+TORCH = """
+import torch
+from tf_lstm_ops.inference import Session
+
+net = torch.nn.ModuleDict({"lstm": torch.nn.LSTM(3, 8), "head": torch.nn.Linear(8, 2)})
+x = torch.ones(1, 3)
+"""
+TORCH_RESULT = """
+assert y.shape == (1, 2)
+assert (Session.load("net.session").stream()(x) == y).all()
+"""
+
+
+def run(block: int, before: str, after: str, folder: Path) -> None:
+    run_examples(f"```python{before}{blocks(README, 'python')[block]}{after}```\n", folder)
+
+
+def test_a_keras_model_is_converted(tmp_path: Path) -> None:
+    run(0, KERAS, KERAS_RESULT, tmp_path)
+
+
+def test_a_pytorch_model_becomes_a_session(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    run(1, TORCH, TORCH_RESULT, tmp_path)
+
+
+def test_there_are_two_examples_of_three_lines() -> None:
+    assert [len(block.splitlines()) for block in blocks(README, "python")] == [3, 3]
 
 
 def test_fits_two_screens() -> None:
@@ -35,30 +69,32 @@ def test_fits_two_screens() -> None:
     assert max(map(len, lines)) <= 100
 
 
+def row(name: str, kind: str, losses: str) -> str:
+    return f"| {name} | {median_of(kind, 'Keras')} | {median_of(kind, 'Keras', AVX2)} | {losses} |"
+
+
+def lost(kind: str, family: str = AVX512) -> str:
+    return faster(kind, "Keras", family)
+
+
+def step(peer: str, unit: str = "µs") -> str:
+    """The time of one step of 128 units, of benchmarks/latency.json."""
+    found = LATENCY["results"]["lstm I1 H128"][peer]["p50"]
+    return f"{found:.1f} {unit}" if found < 100 else f"{found:.0f} {unit}"
+
+
 NUMBERS = [
-    f"| `model.fit` | {times('fit', 'Keras')} | – |",
-    f"| a training step | {times('training', 'Keras')} | {times('training', 'PyTorch')} |",
-    f"| inference | {times('inference', 'Keras')} | {times('inference', 'PyTorch')} |",
-    f"omits two [outliers](docs/reference/benchmarks.md#outliers) in training: {fallen_rows()}",
-    f"OpenVINO is faster in {faster('inference', 'OpenVINO')} rows",
-    f"ONNX Runtime in {faster('inference', 'ONNX Runtime')}",
-    f"PyTorch in {faster('inference', 'PyTorch')}",
-    f"JAX in {faster('inference', 'JAX')}",
-    f"adds {median_of('training', 'Keras, memory')} times as much to the peak memory",
-    f"median; range {span('training', 'Keras, memory')})",
-    f"ONNX Runtime takes {session_span('onnxruntime')} times as long as a session",
-    f"OpenVINO {session_span('openvino')}.",
-    f"TensorFlow's call takes {session_span('ours')}.",
+    row("`model.fit`", "fit", f"{lost('fit')} tasks, {lost('fit', AVX2)} with AVX2"),
+    row("a training step", "training", f"{lost('training')} tasks"),
+    row("inference", "inference", f"{lost('inference')} tasks"),
+    f"128 units takes {step('c')} in C, {step('onnxruntime')} in ONNX Runtime and "
+    f"{step('function')} in a `tf.function`",
 ]
 
 
 @pytest.mark.parametrize("words", NUMBERS)
-def test_numbers_are_those_of_the_table(words: str) -> None:
+def test_numbers_are_those_of_the_results(words: str) -> None:
     assert words in PROSE
-
-
-def test_the_number_of_rows_of_a_session() -> None:
-    assert f"In {len(session_ratios(2, 'inference', 'openvino'))} inference rows with two" in PROSE
 
 
 def test_there_are_no_other_numbers() -> None:
@@ -66,16 +102,15 @@ def test_there_are_no_other_numbers() -> None:
     assert [n for n in said if n not in " ".join(NUMBERS)] == []
 
 
-def test_short_rows_of_each_peer_that_is_faster() -> None:
-    """Of less than a millisecond: our minimum, in ms."""
-    ours = {row: float(cell.split()[0]) for row, cell in column("inference", "ours").items()}
-    *some, last = (
-        sum(ratio < 1 and ours[row] < 1 for row, ratio in ratios("inference", peer).items())
-        for peer in ("OpenVINO", "ONNX Runtime", "PyTorch", "JAX")
-    )
-    counts = f"{', '.join(map(str, some))} and {last}"
-    words = f"In this order, {counts} of these rows take less than a millisecond"
-    assert words in PROSE
+def test_int8_makes_large_layers_three_times_as_fast() -> None:
+    """Rows of 512 units and more; the median of their ratios."""
+    ratios = []
+    for each in int8_results()["rows"]:
+        float32, int8 = (each["peers"][name]["values"] for name in ("session", "session-int8"))
+        if int(re.findall(r"H(\d+)", each["name"])[0]) >= 512:
+            ratios.append(median(a / b for a, b in zip(float32, int8, strict=True)))
+    assert 3 <= median(ratios) < 5
+    assert "make large layers three times as fast" in PROSE
 
 
 def test_the_description_of_the_package_is_the_first_sentence() -> None:

@@ -65,6 +65,17 @@ def backup_and_restore(case: Case, model: Any, folder: Path) -> Predict:
     return of_keras(other)
 
 
+def model_checkpoint(case: Case, model: Any, folder: Path) -> Predict:
+    """The file of Keras' callback, after a training that changes nothing."""
+    x = case.inputs()
+    y = np.zeros(model(x).shape, "float32")
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    saves = keras.callbacks.ModelCheckpoint(str(folder / "best.keras"))
+    reset(model)
+    model.fit(x, y, batch_size=len(x), verbose=0, callbacks=[saves])
+    return of_keras(keras.models.load_model(folder / "best.keras"))
+
+
 def tf_saved_model(case: Case, model: Any, folder: Path) -> Predict:
     tf.saved_model.save(model, str(folder / "saved"))
     loaded = tf.saved_model.load(str(folder / "saved"))
@@ -153,7 +164,8 @@ def to_stock_and_back_in_place(case: Case, model: Any, folder: Path) -> Predict:
 ROADS = {
     road.__name__: road
     for road in (
-        *(keras_file, weights_file, checkpoint, checkpoint_manager, backup_and_restore),
+        *(keras_file, weights_file, checkpoint, checkpoint_manager, model_checkpoint),
+        backup_and_restore,
         *(tf_saved_model, model_export, our_saved_model, portable_saved_model, onnx, tflite),
         *(deepcopy, pickled, clone, configuration, to_ours, to_stock, to_stock_and_back_in_place),
     )

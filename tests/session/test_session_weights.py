@@ -106,3 +106,11 @@ def test_a_comparison_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products.layers, "Dense", wrong)
     with pytest.raises(ValueError, match="differs from that of the modules in PyTorch"):
         Session.from_torch(torch.nn.Linear(128, 128), weights="int8")
+
+
+def test_large_scales_do_not_turn_zeros_into_nan() -> None:
+    """The product of the scales of the row and of the column exceeds float32."""
+    kernel, x = np.zeros((64, 64), np.float32), np.zeros((1, 1, 64), np.float32)
+    kernel[0], x[0, 0, 1] = 1e20, 1e30
+    session = Session([layers.Dense(kernel, name="dense")], weights={"int8": ["dense"]})
+    np.testing.assert_array_equal(session(x), np.zeros((1, 1, 64), np.float32))

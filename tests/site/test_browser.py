@@ -21,7 +21,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
 SEEN = {  # pages with pictures
     "front": "index.html",
-    "api": "api/keras.html",
+    "api": "api/keras/LSTM.html",
     "guide": "guide/keras.html",
     "equations": "reference/block_cell.html",
     "features": "reference/features.html",
@@ -34,6 +34,11 @@ PLOTS = {
     "guide/keras.html": ["loss_curves"],
     "guide/serve_one_step.html": ["latency"],
 }
+WIDE = (
+    "reference/features.html",
+    "project/benchmarks/table.html",
+    "project/benchmarks/latency.html",
+)
 # On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
 OVERFLOW = """
 Math.max(
@@ -223,6 +228,33 @@ def test_search_finds(browser: Browser, address: str) -> None:
     assert "reference/keras.html" in results(browser, address, "peephole")
 
 
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("mask", "guide/keras.html"),
+        ("stateful", "guide/keras.html"),
+        ("attention", "guide/keras.html"),
+        ("checkpoint", "guide/weights.html"),
+        ("checkpoint", "guide/export.html"),
+        ("batch_first", "guide/other_frameworks.html"),
+        ("C API", "api/c.html"),
+        ("windows", "index.html"),
+        ("tf_lstm_ops_stream_run", "api/c.html"),
+    ],
+)
+def test_search_has_the_right_page_in_two_hits(
+    query: str, page: str, browser: Browser, address: str
+) -> None:
+    assert page in results(browser, address, query)[:2]
+
+
+def test_search_leaves_out_decisions_and_logs(browser: Browser, address: str) -> None:
+    found = results(browser, address, "threads")
+    assert "reference/settings.html" in found
+    hidden = [path for path in found if path.startswith(("decisions/", "project/benchmarks/NOTES"))]
+    assert hidden == []
+
+
 @pytest.mark.parametrize("query", ["mask", "bidirectional", "dropout", "gradient", "export"])
 def test_search_has_guides_first_and_contributors_pages_last(
     query: str, browser: Browser, address: str, pages: dict[str, Page]
@@ -237,10 +269,13 @@ def test_search_has_guides_first_and_contributors_pages_last(
     assert True in is_last and is_last == sorted(is_last), found
 
 
-def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: str) -> None:
+@pytest.mark.parametrize("page", WIDE)
+def test_first_column_of_wide_tables_stays_in_sight(
+    page: str, browser: Browser, address: str
+) -> None:
     visit = Visit(browser, "phone", address)
-    visit.go(SEEN["features"])
-    wrapper = visit.tab.locator("#features .table-wrapper").first
+    visit.go(page)
+    wrapper = visit.tab.locator(".wide-tables .table-wrapper").first
     assert wrapper.evaluate("e => e.scrollWidth - e.clientWidth") > 100
     cells = wrapper.locator("tbody tr").first.locator("td")
     before = cells.first.bounding_box()
@@ -249,4 +284,17 @@ def test_first_column_of_the_features_stays_in_sight(browser: Browser, address: 
     assert 0 <= first["x"] <= before["x"]
     assert first["width"] < width / 2
     assert first["x"] + first["width"] <= last["x"] <= width - last["width"]
+    visit.tab.close()
+
+
+@pytest.mark.parametrize("page", WIDE)
+def test_wide_tables_are_whole_on_a_desktop(
+    page: str, browser: Browser, address: str, screenshots: Path
+) -> None:
+    visit = Visit(browser, "desktop", address)
+    visit.go(page)
+    cut = "es => es.map(e => e.scrollWidth - e.clientWidth)"
+    assert max(visit.tab.locator(".table-wrapper").evaluate_all(cut)) == 0
+    visit.tab.locator("table").first.scroll_into_view_if_needed()
+    visit.tab.screenshot(path=screenshots / f"wide-{Path(page).stem}.png")
     visit.tab.close()

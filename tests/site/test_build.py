@@ -17,7 +17,7 @@ from site_pages import Page
 
 pytestmark = pytest.mark.site
 
-MODULES = ("export", "keras", "raw_ops", "stock", "weights")
+MODULES = ("export", "inference", "keras", "raw_ops", "stock", "weights")
 DOCS = repository_pages.DOCS
 COPIES = DOCS / repository_pages.COPIES
 SOURCES = [
@@ -61,9 +61,9 @@ def arguments(function: Callable[..., Any]) -> list[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_argument_is_described_with_its_type(module: str, pages: dict[str, Page]) -> None:
-    page = pages[f"api/{module}.html"]
     count = 0
     for name, function in public_objects(module):
+        page = pages.get(f"api/{module}/{name.partition('.')[0]}.html", pages[f"api/{module}.html"])
         text = page.described(f"tf_lstm_ops.{module}.{name}")
         assert text, name
         for argument in arguments(function):
@@ -75,9 +75,38 @@ def test_every_argument_is_described_with_its_type(module: str, pages: dict[str,
 
 
 def test_signatures_of_layers_have_their_arguments(pages: dict[str, Page]) -> None:
-    heading = pages["api/keras.html"].described("tf_lstm_ops.keras.LSTM").partition("</dt>")[0]
+    heading = pages["api/keras/LSTM.html"].described("tf_lstm_ops.keras.LSTM").partition("</dt>")[0]
     assert "projection_size" in heading
     assert "args" not in heading.replace("kwargs", "")
+
+
+@pytest.mark.parametrize("module", ["keras", "inference"])
+def test_every_class_has_a_page_with_its_source(module: str, pages: dict[str, Page]) -> None:
+    found = importlib.import_module(f"tf_lstm_ops.{module}")
+    classes = [name for name in found.__all__ if inspect.isclass(getattr(found, name))]
+    assert len(classes) >= 5
+    for name in classes:
+        page = pages[f"api/{module}/{name}.html"]
+        heading = page.described(f"tf_lstm_ops.{module}.{name}").partition("</dt>")[0]
+        assert re.search(r'href="[./]*_modules/tf_lstm_ops/[\w/]+\.html#', heading), name
+
+
+def test_page_of_a_layer_has_its_equations_weights_and_defaults(pages: dict[str, Page]) -> None:
+    for name, count in (("LSTM", 2), ("GRU", 2)):
+        page = pages[f"api/keras/{name}.html"]
+        assert page.tags.count("math") == count
+        assert ">recurrent_kernel</span>" in page.text
+        assert "https://keras.io/api/layers/recurrent_layers/" in page.text
+        described = page.described(f"tf_lstm_ops.keras.{name}")
+        assert re.search(r"<strong>activation</strong> \(.*default.*tanh.*\) – ", described)
+
+
+def test_properties_are_rows_of_a_table(pages: dict[str, Page]) -> None:
+    text = pages["api/keras/LSTM.html"].text
+    [table] = re.findall(r'<table class="[^"]*properties.*?</table>', text, re.DOTALL)
+    names = set(re.findall(r"<tr[^>]*><td><p><code[^>]*><span[^>]*>(\w+)<", table))
+    assert {"uses_fused_op", "fallback_reason", "cell_clip"} <= names
+    assert "states" not in names  # of Keras
 
 
 def test_no_link_leads_nowhere(pages: dict[str, Page], site: Path) -> None:
@@ -126,8 +155,8 @@ def test_nothing_is_loaded_from_other_servers(pages: dict[str, Page], site: Path
 @pytest.mark.parametrize("source", SOURCES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_every_equation_is_mathml(source: Path, pages: dict[str, Page]) -> None:
     page = repository_pages.page_of(source.relative_to(ROOT).as_posix())
-    if page is None or source.suffix != ".md":
-        return
+    if page is None or source.suffix != ".md" or source.parent.parent == DOCS / "api":
+        return  # the page of a class includes equations of another page
     html = pages[str(Path(page).with_suffix(".html"))]
     assert html.tags.count("math") == len(blocks(source.read_text("utf-8"), "math"))
     assert not any("mathjax" in r.lower() for r in html.resources)

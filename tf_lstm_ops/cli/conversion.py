@@ -45,7 +45,7 @@ def _check_source(source: Path, target: Path) -> None:
         raise UsageError(
             f"{source} has weights without the modules that compute with them. In Python, "
             "tf_lstm_ops.inference.Session.from_torch(module).save(path) makes a session; see "
-            "docs/guide/other_frameworks.md, 'Models of PyTorch and ONNX'"
+            "the guide 'Models of PyTorch and ONNX'"
         )
     if source.suffix == ".session":
         raise UsageError(f"{source} is a session already, and nothing else can be made of it")

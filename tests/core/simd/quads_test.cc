@@ -277,9 +277,9 @@ void CheckSums(int first, int rows, int64_t columns, const Totals& total,
   kernel(sums.data());
   for (int r = 0; r < rows; ++r) {
     for (int64_t n = 0; n < columns; ++n) {
-      const float scale = ScaleOfRow(first + r) * ScaleOfColumn(n);
       const auto sum = static_cast<float>(total(first + r, n));
-      const float wanted = Before(first + r, n) + sum * scale;
+      const float wanted =
+          Before(first + r, n) + sum * ScaleOfColumn(n) * ScaleOfRow(first + r);
       CHECK(SameBits(elements[r * columns + n], wanted));
     }
   }

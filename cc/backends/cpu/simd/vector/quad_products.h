@@ -77,7 +77,8 @@ void AccumulateQuads(const float* const* a, const QuadColumns& b,
     const VecT<float> scale = Broadcast(*a[r]);
     for (int n = 0; n < kN; ++n, ++sums) {
       const auto total = __builtin_convertvector(totals[r][n], VecT<float>);
-      *sums = *sums + total * (scale * Load(column(n, 0)));
+      // In this order, so that a sum of 0 stays 0 whatever the scales are.
+      *sums = *sums + total * Load(column(n, 0)) * scale;
     }
   }
 }

@@ -5,7 +5,7 @@
 // -127 to 127, so its error is at most s / 2. A column of B is a scale times
 // integers of this range. An element of the product is
 //
-//   s(row) scale(column) * sum over k of q(row, k) q(k, column)
+//   (sum over k of q(row, k) q(k, column)) * scale(column) * s(row)
 //
 // The sum is exact in int32 for kMostInt8Rows terms, whatever the order. All
 // other operations are those of single elements. So every processor has the

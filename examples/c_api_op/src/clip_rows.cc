@@ -20,6 +20,11 @@ struct Delete {
 template <class T>
 using Owned = std::unique_ptr<T, Delete>;
 
+template <class T>
+constexpr TF_DataType kType = TF_FLOAT;
+template <>
+constexpr TF_DataType kType<double> = TF_DOUBLE;
+
 bool Ok(const TF_Status* status) { return TF_GetCode(status) == TF_OK; }
 
 // The output has the shape of the input, a matrix.
@@ -44,6 +49,7 @@ void* Create(TF_OpKernelConstruction* context) {
   return new float(value);
 }
 
+template <class T>
 void Clip(TF_OpKernelContext* context, double max_norm, TF_Status* status) {
   TF_Tensor* input = nullptr;
   TF_GetInput(context, 0, &input, status);
@@ -53,42 +59,50 @@ void Clip(TF_OpKernelContext* context, double max_norm, TF_Status* status) {
     return TF_SetStatus(status, TF_INVALID_ARGUMENT, "x must be a matrix");
   }
   const int64_t dims[] = {TF_Dim(input, 0), TF_Dim(input, 1)}, size = dims[1];
-  const Owned<TF_Tensor> y(TF_AllocateOutput(context, 0, TF_FLOAT, dims, 2,
+  const Owned<TF_Tensor> y(TF_AllocateOutput(context, 0, kType<T>, dims, 2,
                                              TF_TensorByteSize(input), status));
   if (!Ok(status)) return;
-  const auto* from = static_cast<const float*>(TF_TensorData(input));
-  auto* to = static_cast<float*>(TF_TensorData(y.get()));
+  const auto* from = static_cast<const T*>(TF_TensorData(input));
+  auto* to = static_cast<T*>(TF_TensorData(y.get()));
   for (int64_t row = 0; row < dims[0]; ++row, from += size, to += size) {
     double squares = 0;
-    for (int64_t k = 0; k < size; ++k) squares += double{from[k]} * from[k];
+    for (int64_t k = 0; k < size; ++k) squares += double(from[k]) * from[k];
     const double norm = std::sqrt(squares);
     const double scale = norm > max_norm ? max_norm / norm : 1;
-    for (int64_t k = 0; k < size; ++k) to[k] = float(from[k] * scale);
+    for (int64_t k = 0; k < size; ++k) to[k] = T(from[k] * scale);
   }
 }
 
+template <class T>
 void Compute(void* max_norm, TF_OpKernelContext* context) {
   const Owned<TF_Status> status(TF_NewStatus());
-  Clip(context, *static_cast<float*>(max_norm), status.get());
+  Clip<T>(context, *static_cast<float*>(max_norm), status.get());
   if (!Ok(status.get())) TF_OpKernelContext_Failure(context, status.get());
 }
 
 void Destroy(void* max_norm) { delete static_cast<float*>(max_norm); }
 
+template <class T>
+void RegisterKernel(TF_Status* status) {
+  if (!Ok(status)) return;
+  TF_KernelBuilder* kernel =
+      TF_NewKernelBuilder(kOp, "CPU", &Create, &Compute<T>, &Destroy);
+  TF_KernelBuilder_TypeConstraint(kernel, "T", kType<T>, status);
+  if (Ok(status)) TF_RegisterKernelBuilder(kOp, kernel, status);
+}
+
 const bool registered = [] {
   const Owned<TF_Status> owned(TF_NewStatus());
   TF_Status* status = owned.get();
   TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(kOp);
-  TF_OpDefinitionBuilderAddAttr(op, "T: {float}");
+  TF_OpDefinitionBuilderAddAttr(op, "T: {float, double}");
   TF_OpDefinitionBuilderAddAttr(op, "max_norm: float");
   TF_OpDefinitionBuilderAddInput(op, "x: T");
   TF_OpDefinitionBuilderAddOutput(op, "y: T");
   TF_OpDefinitionBuilderSetShapeInferenceFunction(op, &InferShape);
   TF_RegisterOpDefinition(op, status);
-  auto* kernel = TF_NewKernelBuilder(kOp, "CPU", &Create, &Compute, &Destroy);
-  if (Ok(status))
-    TF_KernelBuilder_TypeConstraint(kernel, "T", TF_FLOAT, status);
-  if (Ok(status)) TF_RegisterKernelBuilder(kOp, kernel, status);
+  RegisterKernel<float>(status);
+  RegisterKernel<double>(status);
   if (!Ok(status)) std::fprintf(stderr, "%s: %s\n", kOp, TF_Message(status));
   return Ok(status);
 }();

@@ -14,7 +14,7 @@ def _gradient(op: tf.Operation, dy: tf.Tensor) -> tf.Tensor:
     x, max_norm = op.inputs[0], op.get_attr("max_norm")
     squares = tf.reduce_sum(x * x, axis=1, keepdims=True)
     clipped = squares > max_norm**2
-    squares = tf.where(clipped, squares, 1.0)  # no division by zero
+    squares = tf.where(clipped, squares, tf.ones_like(squares))  # no division by zero
     along = tf.reduce_sum(x * dy, axis=1, keepdims=True) / squares
     dx = max_norm * tf.math.rsqrt(squares) * (dy - along * x)
     return tf.where(clipped, dx, dy)
