@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import h5py
 import keras
 import numpy as np
 import pytest
 
 import tf_lstm_ops
+from old_files import writer
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import conversion, kinds
 from tf_lstm_ops.inference import Session
@@ -50,9 +50,10 @@ def test_keras(model: keras.Model, capsys) -> None:
     assert [type(each) for each in fast.layers[:2]] == [ours.LSTM, ours.GRU]
     assert_equal(fast(X), model)
     convert("fast.keras", "again.keras")
-    assert "no layer to replace" in capsys.readouterr().out
+    assert "no layer to replace" in " ".join(capsys.readouterr().out.split())
     convert("fast.keras", "stock.keras", "--to", "stock")
-    assert "2 recurrent layers of this package became stock layers" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 recurrent layers of this package became stock layers" in printed
     stock = keras.models.load_model("stock.keras")
     assert [type(each) for each in stock.layers[:2]] == [layers.LSTM, layers.GRU]
 
@@ -61,13 +62,13 @@ def test_a_compiled_model_stays_compiled(model: keras.Model) -> None:
     model.compile("adam", "mse")
     model.save("model.keras")
     convert("model.keras", "fast.keras")
-    assert keras.models.load_model("fast.keras").optimizer.name == "adam"
+    assert keras.models.load_model("fast.keras").optimizer.name.startswith("adam")
 
 
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8"])
 def test_session(weights: str, model: keras.Model, capsys) -> None:
     convert("model.keras", "model.session", "--weights", weights)
-    assert f"a session with {weights} weights" in capsys.readouterr().out
+    assert f"a session with {weights} weights" in " ".join(capsys.readouterr().out.split())
     got = Session.load("model.session")(X)
     np.testing.assert_array_equal(got, Session(model, weights=weights)(X))
 
@@ -109,15 +110,15 @@ def test_a_loss_that_cannot_be_loaded(model: keras.Model, capsys) -> None:
     assert_equal(keras.models.load_model("fast.keras")(X), model)
 
 
-def test_an_old_file(tmp_path: Path, monkeypatch) -> None:
+def test_an_old_file(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    cell = layers.LSTM(4, recurrent_activation="hard_sigmoid")
-    old = keras.Sequential([keras.Input((5, 3)), cell])
-    old.save("new.h5")
-    with h5py.File("new.h5", "r+") as file:
-        file.attrs["keras_version"] = "2.2.4-tf"
-    convert("new.h5", "fast.keras")
-    expected = ours.load_h5("new.h5")(X)
+    arrays = writer.arrays("l", writer.UNITS, 3, 4, [4 * writer.UNITS])
+    layer = writer.layer("LSTM", "l", (None, None, 3), time_major=False)
+    writer.write(tmp_path / "old.h5", "2.8.0", [layer], {"l": arrays})
+    convert("old.h5", "fast.keras")
+    words = "the model of a file of Keras 2.8.0, with 1 layers of this package"
+    assert words in " ".join(capsys.readouterr().out.split())
+    expected = ours.load_h5("old.h5")(X)
     np.testing.assert_array_equal(keras.models.load_model("fast.keras")(X), expected)
 
 

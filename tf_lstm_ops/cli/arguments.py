@@ -32,7 +32,11 @@ def parser() -> argparse.ArgumentParser:
     program = argparse.ArgumentParser(
         prog="tf-lstm-ops",
         description="LSTM operations for TensorFlow and Keras.",
-        epilog=output.examples("tf-lstm-ops doctor model.keras", "tf-lstm-ops info --json"),
+        epilog=output.examples(
+            "tf-lstm-ops doctor model.keras",
+            "tf-lstm-ops convert model.keras fast.keras",
+            "tf-lstm-ops info --json",
+        ),
         formatter_class=output.Help,
     )
     program.add_argument("--version", action="version", version=f"%(prog)s {__version__}")

@@ -83,7 +83,7 @@ def _loaded(arguments: argparse.Namespace, is_trained_on: bool = False) -> Any:
 
 
 def _keras(arguments: argparse.Namespace) -> str:
-    from tf_lstm_ops.cli import doctor_layers
+    from tf_lstm_ops.cli import doctor_layers, doctor_model
     from tf_lstm_ops.keras import convert_model
 
     model = _loaded(arguments, is_trained_on=True)
@@ -96,6 +96,8 @@ def _keras(arguments: argparse.Namespace) -> str:
         _files.write(arguments.target, file.read_bytes())
     if arguments.to == "stock":
         return f"{before} recurrent layers of this package became stock layers"
+    if (version := doctor_model.old_version(arguments.source)) is not None:
+        return f"the model of a file of Keras {version}, with {after} layers of this package"
     if after == before:
         return "no layer to replace, so the model is as it was"
     return f"{after - before} stock layers became layers of this package"
