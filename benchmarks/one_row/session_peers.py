@@ -48,7 +48,7 @@ def c_program(case: Case, _model: keras.Model, folder: Path, **options: Any) -> 
     model = keras_model(case, stateful=False)
     file = folder / f"{'-'.join(['model', *options.values()])}.session"
     Session(model, **options).save(file)
-    program = _program(folder)
+    program = build_program(folder)
     batch = 1 if model.count_params() > LARGE else BATCH
 
     def measure(calls: int, batch: int) -> dict[str, float]:
@@ -65,7 +65,7 @@ def c_program(case: Case, _model: keras.Model, folder: Path, **options: Any) -> 
 
 
 @functools.cache
-def _program(folder: Path) -> Path:
+def build_program(folder: Path) -> Path:
     """Compiles the program, once for a folder."""
     libraries = Path(tf_lstm_ops.__file__).parent / "_lib"
     program = folder / "latency_stream"

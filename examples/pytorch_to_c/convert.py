@@ -4,7 +4,9 @@ The network learns an overdrive: a smoothed input, amplified and bent by tanh. T
 amplifier would be trained in the same way. input.txt gets samples that were not trained, and
 expected.txt what PyTorch computes of them.
 
-    python convert.py [--steps 200]
+    python convert.py [--steps 200] [--onnx]
+
+With --onnx it exports the network to net.onnx, and reads this file.
 """
 
 import argparse
@@ -45,15 +47,29 @@ def train(net: Overdrive, steps: int) -> float:
     return loss.item()
 
 
+def export(net: Overdrive) -> None:
+    """Writes net.onnx, for any number of sequences and steps."""
+    names = {"input_names": ["x"], "output_names": ["y"]}
+    axes = {name: {0: "batch", 1: "time"} for name in "xy"}
+    x = torch.zeros(2, 3, 1)
+    torch.onnx.export(net, (x,), "net.onnx", dynamo=False, dynamic_axes=axes, **names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Trains an LSTM in PyTorch and writes it for C.")
     parser.add_argument("--steps", type=int, default=200, help="of training")
-    steps = parser.parse_args().steps
+    parser.add_argument("--onnx", action="store_true", help="go by an ONNX file")
+    arguments = parser.parse_args()
+    steps = arguments.steps
     torch.manual_seed(0)
     net = Overdrive(16)
     print(f"loss after {steps} steps: {train(net, steps):.4f}")
 
-    session = Session.from_torch([net.lstm, net.head])
+    if arguments.onnx:
+        export(net)
+        session = Session.from_onnx("net.onnx")
+    else:
+        session = Session.from_torch([net.lstm, net.head])
     session.save("model.tlos")
 
     samples = 0.5 * torch.sin(torch.arange(480) * (2 * torch.pi * 440 / 48000))[None, :, None]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import CommandError, demo, training, vowels
+from tf_lstm_ops.cli import CommandError, demo, plot, training, vowels
 from tf_lstm_ops.cli.arguments import DTYPE_POLICIES
 from tf_lstm_ops.keras import LSTM
 from tf_lstm_ops.keras.policy import default_dtype_policy
@@ -43,6 +43,7 @@ def test_short_run_tells_its_progress_and_where_it_wrote(short_run: SimpleNamesp
     for name in ("demo.png", "saved_model"):
         assert (short_run.folder / name).exists()
         assert str(short_run.folder / name) in short_run.printed
+    assert short_run.printed.endswith(f"\n{demo.NEXT}\n")
 
 
 @pytest.mark.full
@@ -63,7 +64,7 @@ def test_picture_is_a_valid_image(short_run: SimpleNamespace) -> None:
     height, width, _ = picture.shape
     assert width > height > 500
     left, right = picture[:, : width // 2, :3], picture[:, width // 2 :, :3]
-    for half in (left, right):  # curves here, matrix there: neither is blank
+    for half in (left, right):  # curves here, bars there: neither is blank
         assert len(np.unique(half @ [1, 256, 256**2])) > 10
 
 
@@ -113,10 +114,21 @@ def test_score_is_cross_entropy_and_accuracy() -> None:
     assert accuracy == 0.5
 
 
-def test_confusion_matrix_has_actual_speakers_in_rows() -> None:
-    counts = training.confusion_matrix(np.array([0, 0, 4, 8]), np.array([0, 3, 4, 3]))
-    assert counts.sum() == 4
-    assert counts[0, 0] == counts[0, 3] == counts[4, 4] == counts[8, 3] == 1
+def test_the_picture_shows_the_seconds_of_both(tmp_path: Path, monkeypatch) -> None:
+    figures = []
+    monkeypatch.setattr(plot.Figure, "savefig", lambda self, *_, **__: figures.append(self))
+    ours, stock = (
+        training.Training(
+            None, 2 * [training.Score(0.5, 0.9)], 2 * [training.Score(0.5, 0.9)], [9.0, seconds]
+        )
+        for seconds in (0.5, 1.25)
+    )
+    plot.save(tmp_path / "demo.png", ours, stock)
+    [figure] = figures
+    [seconds] = [axes for axes in figure.axes if axes.patches]
+    assert [bar.get_height() for bar in seconds.patches] == [0.5, 1.25]
+    assert seconds.get_title() == "Training: 2.50 times as fast as stock"
+    assert [text.get_text() for text in seconds.texts] == ["0.500 s", "1.250 s"]
 
 
 @pytest.mark.parametrize(("accuracy", "passed"), [(0.949, False), (0.95, True)])

@@ -11,7 +11,14 @@ import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__, _placement
-from tf_lstm_ops.cli import doctor_environment, doctor_exports, doctor_layers, doctor_timing
+from tf_lstm_ops.cli import (
+    doctor_environment,
+    doctor_exports,
+    doctor_layers,
+    doctor_timing,
+    doctor_whole,
+    output,
+)
 from tf_lstm_ops.keras.types import GPUPath
 
 layers, ours = keras.layers, tf_lstm_ops.keras
@@ -34,6 +41,8 @@ def doctor(capsys: Any, *arguments: object) -> tuple[int, dict[str, Any]]:
 def no_problems(monkeypatch):
     """The environment of the tests is not what they test."""
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+    monkeypatch.setattr(output, "width", lambda: 10**6)  # test_doctor_whole.py has the width
+    monkeypatch.setattr(doctor_whole, "measured", lambda *_: [])  # test_doctor_whole.py
 
 
 def finding(layer: Any) -> doctor_layers.Finding:
@@ -266,6 +275,7 @@ def test_exports_are_tried(tmp_path: Path, capsys, monkeypatch) -> None:
         ("saved_model(portable=True)", True),
         ("onnx", False),
         ("tflite", True),
+        ("session", True),
     ]
     assert found[2]["reason"] == "PATH needs pip install 'tf_lstm_ops[onnx]'"
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import doctor_environment, doctor_exports
+from tf_lstm_ops.cli import doctor_environment, doctor_exports, doctor_whole, output
 
 layers, ours = keras.layers, tf_lstm_ops.keras
 
@@ -19,6 +19,8 @@ layers, ours = keras.layers, tf_lstm_ops.keras
 def no_problems(monkeypatch) -> None:
     """The environment of the tests is not what they test."""
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+    monkeypatch.setattr(output, "width", lambda: 10**6)  # test_doctor_whole.py has the width
+    monkeypatch.setattr(doctor_whole, "measured", lambda *_: [])  # test_doctor_whole.py
 
 
 def model_of(steps: int | None) -> keras.Model:

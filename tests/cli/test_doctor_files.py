@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_lstm_ops
 from old_files import writer
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import doctor_environment, doctor_trial, messages
+from tf_lstm_ops.cli import doctor_environment, doctor_trial, messages, output
 
 layers, ours = keras.layers, tf_lstm_ops.keras
 
@@ -21,6 +21,7 @@ layers, ours = keras.layers, tf_lstm_ops.keras
 def report(capsys, monkeypatch) -> Any:
     """Runs the command without layers' times and exports; its status, stdout and stderr."""
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+    monkeypatch.setattr(output, "width", lambda: 10**6)  # test_doctor_whole.py has the width
     trial = doctor_trial.Trial(True, True, None)  # which takes a process of its own
     monkeypatch.setattr(doctor_trial, "attempt", lambda path: trial)
 

@@ -11,7 +11,13 @@ import pytest
 FULL = pytest.mark.full
 HEAVY = {"tensorflow", "keras", "numpy", "h5py", "matplotlib"}
 SCRIPT = str(Path(sysconfig.get_path("scripts"), "tf-lstm-ops"))
-WRONG = (["dance"], ["demo", "--epochs", "1"], ["doctor", "none.keras"], ["selftest", "--loud"])
+WRONG = (
+    ["dance"],
+    ["demo", "--epochs", "1"],
+    ["doctor", "none.keras"],
+    ["convert", "m.pt", "m.session"],
+    ["selftest", "--loud"],
+)
 
 
 def imported(folder: Path, status: int, *arguments: str) -> set[str]:
@@ -29,7 +35,7 @@ def test_help(tmp_path: Path, program: tuple[str, ...]) -> None:
     assert not found & HEAVY
 
 
-@pytest.mark.parametrize("name", ["", "info", "doctor", "demo", "selftest"])
+@pytest.mark.parametrize("name", ["", "info", "doctor", "convert", "demo", "selftest"])
 def test_help_of_a_command(tmp_path: Path, name: str) -> None:
     arguments = [name, "--help"] if name else ["--version"]
     assert not imported(tmp_path, 0, SCRIPT, *arguments) & HEAVY

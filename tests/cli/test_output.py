@@ -9,7 +9,7 @@ import pytest
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import output
 
-COMMANDS = ("info", "doctor", "demo", "selftest")
+COMMANDS = ("info", "doctor", "convert", "demo", "selftest")
 WITH_JSON = ("info", "doctor", "selftest")
 
 
@@ -98,3 +98,24 @@ def test_silence(capfd) -> None:
     print("out")
     os.write(2, b"err")
     assert capfd.readouterr() == ("out\n", "err")
+
+
+@pytest.mark.parametrize(
+    ("line", "coloured"),
+    [
+        ("  onnx       works", "  onnx       \x1b[32mworks\x1b[0m"),
+        ("    path    fused op", "    path    \x1b[32mfused op\x1b[0m"),
+        ("    change  do it", "\x1b[33m    change\x1b[0m  do it"),
+        ("  session    no: layer x", "  session    \x1b[31mno\x1b[0m: layer x"),
+        ("2 things to change.", "\x1b[33m2 things to change.\x1b[0m"),
+        ("Nothing to change.", "\x1b[32mNothing to change.\x1b[0m"),
+        ("  the change works well", "  the change works well"),
+    ],
+)
+def test_colours_are_for_terminals(line: str, coloured: str, monkeypatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert output.coloured(line) == line
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert output.coloured(line) == coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert output.coloured(line) == line

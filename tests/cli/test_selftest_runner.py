@@ -58,9 +58,10 @@ def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def run(limit: float = 60) -> dict[str, check.Result]:
     """The results by name. Each name comes before its check runs."""
     events = list(runner.outcomes("GPU:0", limit))
-    assert [name for name, _ in events[::2]] == [name for name, _ in events[1::2]]
-    assert all(result is None for _, result in events[::2])
-    return dict(events[1::2])
+    before, after = events[::2], events[1::2]
+    assert [each._replace(result=None) for each in after] == before
+    assert [each.number for each in before] == list(range(1, before[0].total + 1))
+    return {each.name: each.result for each in after}
 
 
 def test_one_process_runs_all_checks_that_pass(checks):
@@ -122,18 +123,20 @@ def test_a_self_test_that_passes_turns_the_kernels_on(checks, gpu, capsys):
     checks("one", "two")
     assert __main__.main(["selftest"]) == 0
     printed = capsys.readouterr().out
-    assert "one ... ok, difference 0.0e+00 of 1e-01\n" in printed
+    assert "[1/2] one ... ok, difference 0.0e+00 (allowed 1e-01)\n[2/2] two ... ok" in printed
     assert "2 of 2 checks passed." in printed
     assert "The GPU kernels are now on" in printed
-    assert (gpu / "tf_lstm_ops_selftest.txt").read_text() == printed
+    report, _, last = printed.rstrip("\n").rpartition("\n")
+    assert (gpu / "tf_lstm_ops_selftest.txt").read_text() == f"{report}\n"
+    assert last == "The report is in tf_lstm_ops_selftest.txt."
     assert record(gpu)["failures"] == []
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("differs", "FAILED, difference 5.0e-01 of 1e-01"),
-        ("is NaN", "FAILED, difference nan of 1e-01"),
+        ("differs", "FAILED, difference 5.0e-01 (allowed 1e-01)"),
+        ("is NaN", "FAILED, difference nan (allowed 1e-01)"),
         ("raises", "RuntimeError: no kernel"),
         ("aborts", "the process ended (signal 6)"),
     ],

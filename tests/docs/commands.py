@@ -44,6 +44,7 @@ GUIDE = "tests/session/test_guide.py"
 FOLDERS = "from tf_lstm_ops import inference; print(inference"
 STEP = By(GUIDE, "run_commands", ())
 CMAKE = By("tests/build/test_session_cmake.py", "test_builds_and_installs_the_library", ("cmake",))
+TUTORIAL = By("tests/docs/test_tutorial.py", "test_commands_of_the_tutorial", ())
 C_API_OP = By("tests/build/test_c_api_op.py", "test_commands_of_the_page", ())
 
 COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
@@ -127,6 +128,12 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "cmake -S cc/session -B .build/session": CMAKE,
     "cmake --build .build/session --parallel": CMAKE,
     "cmake --install .build/session --prefix installed": CMAKE,
+    "tf-lstm-ops doctor speakers.keras": TUTORIAL,
+    "INCLUDE=$(tf-lstm-ops info --include-dir)": TUTORIAL,
+    "LIB=$(tf-lstm-ops info --library-dir)": TUTORIAL,
+    'cc -std=c11 speaker.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" -ltf_lstm_ops_inference '
+    "-o speaker": TUTORIAL,
+    "./speaker < recording.txt": TUTORIAL,
     "tf-lstm-ops selftest --device GPU": Not("needs a GPU; tests/devices/gate.py emulates one"),
 }
 
@@ -138,6 +145,7 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/guide/tensorflow_op.md", "cpp"): [
         By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())
     ],
+    ("docs/guide/tutorial.md", "c"): [TUTORIAL],
     ("docs/guide/serve_one_step.md", "c"): [
         By(GUIDE, "test_the_c_program_prints_the_outputs_of_python", ())
     ],

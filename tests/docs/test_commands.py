@@ -108,7 +108,7 @@ class Parsed(Exception):
 @pytest.mark.parametrize(
     ("pattern", "main", "least"),
     [
-        (r"tf-lstm-ops ((?:info|doctor|demo|selftest) [^`>\n]+)", __main__.main, 3),
+        (r"tf-lstm-ops ((?:info|doctor|convert|demo|selftest) [^`>)\n]+)", __main__.main, 3),
         (r"benchmarks/peers (-[^`>\n]+)", command.main, 5),
     ],
     ids=["tf-lstm-ops", "benchmarks/peers"],
@@ -169,14 +169,16 @@ def test_commands_that_read_files_of_the_examples(tmp_path: Path) -> None:
 
 
 @pytest.mark.full  # it times the layers
-def test_doctor_prints_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_prints_what_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """But for the times."""
     command, _, shown = blocks(PAGES["docs/guide/keras.md"], "text")[0].partition("\n")
     arguments = [*shlex.split(command)[2:], "--no-exports"]
     layer = keras.layers.LSTM(64, return_sequences=True, name="stock_lstm")
-    model = tmp_path / arguments[1]
-    keras.Sequential([keras.Input((None, 16)), layer]).save(model)
-    assert __main__.main(["doctor", str(model), *arguments[2:]]) == 1
+    monkeypatch.chdir(tmp_path)
+    keras.Sequential([keras.Input((None, 16)), layer], name="tagger").save(arguments[1])
+    assert __main__.main(arguments) == 1
     number = r"\d+(\.\d+)?(e\+\d+)?"
-    # All lines of the layer, up to the empty line behind them.
+    # All lines up to the empty line before the environment.
     assert f"{re.sub(number, '#', shown)}\n" in re.sub(number, "#", capsys.readouterr().out)

@@ -70,6 +70,18 @@ def test_examples_can_be_pasted(page: Path) -> None:
     assert [error for block in blocks(text_of(page), "python") if (error := pasted(block))] == []
 
 
+def test_the_way_of_a_call_exists() -> None:
+    """The files and functions from `layer(x)` to the equations, as cc/README.md lists them."""
+    section = (
+        text_of(ROOT / "cc" / "README.md").partition("## From `layer(x)`")[2].partition("##")[0]
+    )
+    steps = re.findall(r"`([\w/]+/[\w/]+\.\w+)`, `(\w+)`", section)
+    assert len(steps) == section.count("`, `") == 9
+    for file, name in steps:
+        definition = rf"\b(def|struct|class|void|Outputs) {name}\b"
+        assert re.search(definition, text_of(ROOT / file)), (file, name)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(text_of(page)):

@@ -51,14 +51,15 @@ def commands(compiler: list[str]) -> list[str]:
 
 @pytest.mark.full  # it trains
 @pytest.mark.torch
-def test_commands_of_the_readme(compiler: list[str], folder: Path) -> None:
+@pytest.mark.parametrize("option", ["", " --onnx"])
+def test_commands_of_the_readme(compiler: list[str], folder: Path, option: str) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is not installed")
     if not (Path(inference.get_library_dir()) / "libtf_lstm_ops_inference.a").exists():
         pytest.skip("the package has no static library")
     root = str(Path(tf_lstm_ops.__file__).parents[1])
     done = subprocess.run(
-        "set -e\n" + "\n".join(commands(compiler)),
+        "set -e\n" + "\n".join(commands(compiler)).replace("convert.py", f"convert.py{option}"),
         shell=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 from tf_lstm_ops import _tensorflow
 from tf_lstm_ops._version import __version__
-from tf_lstm_ops.cli import UsageError, output
+from tf_lstm_ops.cli import UsageError, conversion, kinds, output
 
 DTYPE_POLICIES = ("float32", "mixed_float16", "mixed_bfloat16")
 LEAST_ACCURACY = 0.95  # of the demo
@@ -33,12 +32,16 @@ def parser() -> argparse.ArgumentParser:
     program = argparse.ArgumentParser(
         prog="tf-lstm-ops",
         description="LSTM operations for TensorFlow and Keras.",
-        epilog=output.examples("tf-lstm-ops doctor model.keras", "tf-lstm-ops info --json"),
+        epilog=output.examples(
+            "tf-lstm-ops doctor model.keras",
+            "tf-lstm-ops convert model.keras fast.keras",
+            "tf-lstm-ops info --json",
+        ),
         formatter_class=output.Help,
     )
     program.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = program.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for add in (_add_info, _add_doctor, _add_checkpoint, _add_demo, _add_selftest):
+    for add in (_add_info, _add_doctor, _add_convert, _add_checkpoint, _add_demo, _add_selftest):
         add(commands)
     return program
 
@@ -111,6 +114,16 @@ def _add_doctor(commands: Commands) -> None:
     added.add_argument(
         "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
     )
+    _add_import(added)
+    added.add_argument("--no-timing", action="store_true", help="do not measure")
+    added.add_argument(
+        "--all", action="store_true", help="also rounds, instruction set, threads and GPU kernels"
+    )
+    added.add_argument("--no-exports", action="store_true", help="do not try exports")
+    output.add_json(added)
+
+
+def _add_import(added: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--import",
         metavar="MODULE",
@@ -119,9 +132,42 @@ def _add_doctor(commands: Commands) -> None:
         default=[],
         help="Python module that registers classes of the model; may be repeated",
     )
-    added.add_argument("--no-timing", action="store_true", help="do not measure layers")
-    added.add_argument("--no-exports", action="store_true", help="do not try exports")
-    output.add_json(added)
+
+
+def _add_convert(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "convert",
+        conversion.check,
+        "write a model with the layers of this package, as a session or as an ONNX file",
+        " The end of OUT says which. A file at OUT is replaced when the new one is complete.",
+        examples=(
+            "model.keras fast.keras",
+            "model.keras model.session --weights int8",
+            "old.h5 model.onnx",
+            "model.onnx model.session",
+            "fast.keras stock.keras --to stock",
+        ),
+    )
+    added.add_argument(
+        "source", metavar="IN", type=Path, help=".keras, .h5 or .onnx file with a model"
+    )
+    added.add_argument(
+        "target", metavar="OUT", type=Path, help="file to write: .keras, .session or .onnx"
+    )
+    added.add_argument(
+        "--to",
+        choices=("fused", "stock"),
+        default="fused",
+        help="layers of a .keras file: of this package (fused) or of keras.layers (stock)",
+    )
+    added.add_argument(
+        "--weights",
+        choices=("float32", "bfloat16", "int8"),
+        default="float32",
+        help="type of the weights of a .session file",
+    )
+    _add_import(added)
 
 
 def _add_checkpoint(commands: Commands) -> None:
@@ -230,7 +276,7 @@ def _check_doctor(given: Arguments) -> None:
     for name in ("batch", "steps"):
         if (value := getattr(given, name)) < 1:
             raise UsageError(f"--{name} must be at least 1 but is {value}")
-    given.kind = kind_of(given.model)
+    given.kind = kinds.kind_of(given.model)
 
 
 def _check_checkpoint(given: Arguments) -> None:
@@ -240,40 +286,6 @@ def _check_checkpoint(given: Arguments) -> None:
         raise UsageError(f"--forget-bias must be finite but is {given.forget_bias}")
     if given.forget_bias is not None and given.to is None:
         raise UsageError("--forget-bias has no effect without --to")
-
-
-def kind_of(path: Path) -> str:
-    """Finds out what a path is.
-
-    Args:
-      path: the argument MODEL.
-
-    Returns:
-      "keras", "h5" or "saved_model".
-
-    Raises:
-      UsageError: it does not exist, or is no model.
-    """
-    if not path.exists():
-        raise UsageError(f"{path} does not exist")
-    if path.is_dir():
-        if not (path / "saved_model.pb").is_file():
-            raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
-        return "saved_model"
-    if path.suffix == ".keras" and zipfile.is_zipfile(path):
-        return "keras"
-    if path.suffix in (".h5", ".hdf5"):
-        import h5py
-
-        if h5py.is_hdf5(path):
-            try:
-                with h5py.File(path) as file:
-                    if "model_config" in file.attrs:
-                        return "h5"
-            except OSError as error:
-                raise UsageError(f"{path} cannot be read: {error}") from error
-            raise UsageError(f"{path} has no model, only weights; {_of_weights(path)}")
-    raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 
 
 def _check_demo(given: Arguments) -> None:
@@ -290,17 +302,3 @@ def _check_selftest(given: Arguments) -> None:
         raise UsageError(f"--device must be CPU, GPU, GPU:1 or such but is {given.device!r}")
     if not 0 < given.time_limit < math.inf:
         raise UsageError(f"--time-limit must be more than 0 and finite but is {given.time_limit}")
-
-
-def _of_weights(path: Path) -> str:
-    """What to do with a file of weights."""
-    from tf_lstm_ops.weights import h5_file
-
-    version = h5_file.keras_version(path)
-    if version is None or h5_file.major(version) >= 3:
-        return "save the model with model.save"
-    return (
-        f"Keras {version} wrote it. Make the model in Python and call "
-        f"tf_lstm_ops.keras.load_h5_weights(model, {str(path)!r}); `tf-lstm-ops checkpoint {path}` "
-        "lists its recurrent layers"
-    )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tf_lstm_ops import export
+from tf_lstm_ops import export, inference
 from tf_lstm_ops.cli import messages, output
 from tf_lstm_ops.export import errors
 
@@ -20,6 +20,7 @@ EXPORTS: dict[str, Callable[[Any, Path], None]] = {
     ),
     "onnx": lambda model, path: export.onnx(model, path),
     "tflite": lambda model, path: export.tflite(model, path),
+    "session": lambda model, path: inference.Session(model).save(path),
 }
 
 

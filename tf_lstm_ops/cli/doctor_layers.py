@@ -103,6 +103,19 @@ def halves(model: keras.Model) -> dict[str, str]:
     }
 
 
+def count_of_ours(model: keras.Model) -> int:
+    """The number of recurrent layers of this package in a model.
+
+    Args:
+      model: a Keras model.
+
+    Returns:
+      The number. The halves of a Bidirectional count as two.
+    """
+    found = {id(item.layer): item.layer for item in model_layers.recurrent(model)}
+    return sum(type(layer).__module__.startswith("tf_lstm_ops.") for layer in found.values())
+
+
 def class_name(layer: keras.Layer) -> str:
     """The class of a layer, as programs write it.
 

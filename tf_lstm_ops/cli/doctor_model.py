@@ -60,14 +60,15 @@ def old_version(path: Path) -> str | None:
     return None if version is None or h5_file.major(version) >= 3 else version
 
 
-def load(path: Path) -> Any:
+def load(path: Path, compiled: bool = False) -> Any:
     """Loads a Keras model from a file.
 
     Args:
       path: a .keras or .h5 file.
+      compiled: whether to compile it as the file says. Files of Keras 1 and 2 do not say it.
 
     Returns:
-      The model, not compiled.
+      The model.
 
     Raises:
       CommandError: it cannot be loaded.
@@ -81,7 +82,7 @@ def load(path: Path) -> Any:
                 f"{messages.one_line(error, 600)}"
             ) from error
     try:
-        return keras.models.load_model(path, compile=False)
+        return keras.models.load_model(path, compile=compiled)
     except Exception as error:  # a class of the user's may raise anything
         raise CommandError(f"Keras cannot load {path}: {_why(error, path)}") from error
 

@@ -79,6 +79,19 @@ class Gain(NamedTuple):
         """How many times as fast the replacement is."""
         return self.now / self.after
 
+    def document(self) -> dict[str, float]:
+        """The times for ``--json``.
+
+        Returns:
+          ``now_ms``, ``after_ms``, ``ratio`` and ``rounds``.
+        """
+        return {
+            "now_ms": self.now,
+            "after_ms": self.after,
+            "ratio": self.ratio,
+            "rounds": self.rounds,
+        }
+
 
 def calls(model: keras.Model, layers: Sequence[Any], sizes: Sizes) -> dict[int, Call]:
     """Finds out how a model calls its recurrent layers, by tracing it. Nothing is computed.
@@ -155,7 +168,7 @@ def measure(layer: keras.Layer, replacement: Any, call: Call) -> dict[str, Gain]
         valid[:1, call.input_shape[1] * 3 // 4 :] = False
         mask = tf.constant(valid)
     return {
-        mode: _interleaved([build(part, x, mask) for part in (layer, replacement)])
+        mode: interleaved([build(part, x, mask) for part in (layer, replacement)])
         for mode, build in (("inference", _inference), ("training", _training))
     }
 
@@ -177,7 +190,15 @@ def _training(layer: keras.Layer, x: Any, mask: Any) -> Callable[[], Any]:
     return lambda: step(x, mask)
 
 
-def _interleaved(pair: Sequence[Callable[[], Any]]) -> Gain:
+def interleaved(pair: Sequence[Callable[[], Any]]) -> Gain:
+    """Measures two functions in turn.
+
+    Args:
+      pair: what is now, and what is after the change; each returns tensors.
+
+    Returns:
+      The medians.
+    """
     for call in pair:  # traces
         call()
     once = sum(map(_seconds, pair))

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,13 @@ from collections.abc import Iterator
 from typing import Any
 
 _EXAMPLES = "examples:\n"
+_GREEN, _YELLOW, _RED = 32, 33, 31
+# What has a colour in a line of a report.
+_COLOURS = (
+    (r"(?<=  )(works|fused op|cuDNN)(?=$|:)|^Nothing to change.*", _GREEN),
+    (r"^ +change(?=  )|^\d+ things? to change\.$", _YELLOW),
+    (r"(?<=  )(no|does not work)(?=:)|^ +problem(?=  )|not working$", _RED),
+)
 
 
 class Help(argparse.HelpFormatter):
@@ -134,6 +142,22 @@ def print_facts(rows: list[tuple[str, str]]) -> None:
         print("\n".join(wrapped(f"{name:{longest}}  ", value)))
 
 
+def coloured(line: str) -> str:
+    """Gives a line of a report colours, on a terminal.
+
+    Args:
+      line: the line. A name at its begin says what it is; "works" and such end a line.
+
+    Returns:
+      The line; without a change if stdout is no terminal or the variable NO_COLOR is set.
+    """
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return line
+    for pattern, colour in _COLOURS:
+        line = re.sub(pattern, f"\x1b[{colour}m\\g<0>\x1b[0m", line)
+    return line
+
+
 def progress(text: str) -> None:
     """Shows what the command does now, in a line that the next call replaces.
 
@@ -141,7 +165,8 @@ def progress(text: str) -> None:
       text: what it does; empty: removes the line. Nothing is shown unless stderr is a terminal.
     """
     if sys.stderr.isatty():
-        print(f"\r{text:<79.79}\r", end="", flush=True, file=sys.stderr)
+        columns = min(shutil.get_terminal_size().columns - 1, 79)
+        print(f"\r{text:<{columns}.{columns}}\r", end="", flush=True, file=sys.stderr)
 
 
 @contextlib.contextmanager

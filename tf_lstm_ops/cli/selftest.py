@@ -6,6 +6,7 @@ import argparse
 import math
 import platform
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -62,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         output.print_json({**document, "checks": checks, "report": arguments.report})
     elif failures:
         print(f"Please report the file {arguments.report}: it has everything above.")
+    else:
+        print(f"The report is in {arguments.report}.")
     return 1 if failures else 0
 
 
@@ -124,15 +127,34 @@ def _description(device: str, machine: _gpu.Machine) -> Sequence[str]:
 
 def _run_checks(device: str, limit: float, report: _Report) -> Outcomes:
     outcomes: Outcomes = []
-    for name, result in runner.outcomes(device, limit):
+    start = time.monotonic()
+    for name, result, number, count in runner.outcomes(device, limit):
         if result is None:
-            report.text(f"{name} ... ")
+            left = time_left(number - 1, count, time.monotonic() - start)
+            report.text(f"[{number}/{count}{left}] {name} ... ")
             continue
         report.line(_verdict(result))
         outcomes.append((name, result))
     if not outcomes:
         raise CommandError(f"this package has no kernels for {device}")
     return outcomes
+
+
+def time_left(done: int, count: int, seconds: float) -> str:
+    """The time that the other checks take, if they take as long as those before.
+
+    Args:
+      done: the number of checks that have run.
+      count: the number of all checks.
+      seconds: what those that have run took together.
+
+    Returns:
+      Such as ", 95 s left" or ", 3 min left"; empty after fewer than five checks.
+    """
+    if done < 5:
+        return ""
+    left = seconds / done * (count - done)
+    return f", {left:.0f} s left" if left < 120 else f", {left / 60:.0f} min left"
 
 
 def _as_document(name: str, result: Result) -> dict[str, Any]:
@@ -152,7 +174,7 @@ def _verdict(result: Result) -> str:
     if result.times:
         return ", ".join(f"{name} {ms:.2f} ms" for name, ms in result.times.items())
     verdict = "ok" if result.passed else "FAILED"
-    return f"{verdict}, difference {result.difference:.1e} of {result.allowed:.0e}"
+    return f"{verdict}, difference {result.difference:.1e} (allowed {result.allowed:.0e})"
 
 
 def _summarize(outcomes: Outcomes, report: _Report) -> list[str]:

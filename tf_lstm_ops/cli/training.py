@@ -182,21 +182,3 @@ def score(model: keras.Model, utterances: vowels.Utterances) -> Score:
         loss=float(-np.log(np.maximum(of_speaker, np.finfo(np.float32).tiny)).mean()),
         accuracy=float((probabilities.argmax(axis=-1) == utterances.speakers).mean()),
     )
-
-
-def confusion_matrix(
-    actual: npt.NDArray[np.integer], predicted: npt.NDArray[np.integer]
-) -> npt.NDArray[np.int64]:
-    """Counts the predictions.
-
-    Args:
-      actual: the utterances' speakers, [B], 0 to 8.
-      predicted: the predicted speakers, [B].
-
-    Returns:
-      [9, 9]; the element [row, column] is how many utterances of speaker row were recognised as
-      speaker column.
-    """
-    counts = np.zeros((vowels.SPEAKERS, vowels.SPEAKERS), np.int64)
-    np.add.at(counts, (actual, predicted), 1)
-    return counts

@@ -1,0 +1,162 @@
+"""``doctor`` measures the whole model, and shows the lines that convert it."""
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import tf_lstm_ops
+from tf_lstm_ops import __main__
+from tf_lstm_ops.cli import doctor_environment, doctor_timing, doctor_whole
+
+layers, ours = keras.layers, tf_lstm_ops.keras
+SIZES = doctor_timing.Sizes(2, 3)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round of each measurement, in an environment without problems."""
+    monkeypatch.setattr(doctor_timing, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+
+
+def examine(model: keras.Model, is_measured: bool = True) -> dict[str, Any]:
+    return doctor_whole.examine(model, SIZES, is_measured)
+
+
+def test_a_stock_model_is_measured_and_keeps_its_weights() -> None:
+    model = keras.Sequential([keras.Input((None, 3)), layers.LSTM(4), layers.Dense(1)])
+    before = model.get_weights()
+    found = examine(model)
+    assert (found["replaced"], found["not_measured"]) == (1, None)
+    assert list(found["gain"]) == ["inference", "fit"]
+    for gain in found["gain"].values():
+        assert gain["ratio"] == pytest.approx(gain["now_ms"] / gain["after_ms"])
+        assert gain["rounds"] == 1
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.full  # XLA compiles two stock layers
+def test_several_inputs_and_outputs_and_indices() -> None:
+    indices, x = keras.Input((None,), dtype="int32"), keras.Input((5, 4))
+    a = layers.GRU(3)(layers.Embedding(7, 2, mask_zero=True)(indices))
+    b = layers.Bidirectional(layers.LSTM(3))(x)
+    found = examine(keras.Model([indices, x], {"a": a, "b": b}))
+    assert (found["replaced"], found["not_measured"]) == (3, None)
+    assert list(found["gain"]) == ["inference", "fit"]
+
+
+def test_what_is_not_measured() -> None:
+    stock = keras.Sequential([keras.Input((None, 3)), layers.LSTM(4)])
+    assert examine(stock, is_measured=False)["not_measured"] == "--no-timing"
+    for layer in (ours.LSTM(4), layers.Dense(2)):
+        found = examine(keras.Sequential([keras.Input((None, 3)), layer]))
+        assert found["not_measured"] == "convert_model replaces no layer"
+        assert (found["replaced"], found["gain"]) == (0, None)
+
+
+def test_an_error_of_a_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        yield "inference", doctor_timing.Gain(2.0, 1.0, 1)
+        raise ValueError("no  luck")
+
+    monkeypatch.setattr(doctor_whole, "measured", fails)
+    found = examine(keras.Sequential([keras.Input((None, 3)), layers.LSTM(4)]))
+    assert list(found["gain"]) == ["inference"]
+    assert found["not_measured"] == "no luck"
+
+
+@pytest.fixture
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Any:
+    """Runs the command on a model in the current folder; what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*stack: Any, options: tuple[str, ...] = ()) -> str:
+        keras.Sequential([keras.Input((4, 3)), *stack]).save("my model.keras")
+        __main__.main(["doctor", "my model.keras", "--no-exports", *options])
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> None:
+    gains = {"inference": doctor_timing.Gain(22, 11, 1), "fit": doctor_timing.Gain(30, 12, 1)}
+    monkeypatch.setattr(doctor_whole, "measured", lambda *_: gains.items())
+    both = layers.Bidirectional(layers.LSTM(4, name="lstm"), name="both")
+    text = printed(both)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1] == "  model   22 → 11 ms a call, 2 times as fast"
+    assert lines[2] == "  fit     30 → 12 ms a step, 2.5 times as fast"
+    layer = "Bidirectional of keras.layers.LSTM, float32, [32, 4, 3] to [32, 4] each"
+    assert f"  both: {layer}" in text
+    assert text.count("    change  ") == 1
+    assert text.count("    gain    ") == 2
+    assert "instruction set" not in text and "medians" not in text
+
+
+def test_all_has_what_developers_need(printed: Any, monkeypatch) -> None:
+    monkeypatch.setattr(doctor_whole, "measured", lambda *_: {}.items())
+    text = printed(layers.LSTM(4), options=("--all",))
+    assert "(medians of 1)" in text
+    for name in ("instruction set", "threads", "GPU kernels"):
+        assert f"\n  {name:15}  " in text
+
+
+def test_the_lines_to_paste_work(printed: Any) -> None:
+    text = printed(layers.LSTM(4), options=("--no-timing",))
+    shell, _, rest = text.partition("in a shell\n")[2].partition("or in Python\n")
+    program, *arguments = shlex.split(shell)
+    assert (program, arguments[-1]) == ("tf-lstm-ops", "my model_fast.keras")
+    assert __main__.main(arguments) == 0
+    fast = keras.models.load_model(arguments[-1])
+    assert type(fast.layers[0]) is ours.LSTM
+    Path(arguments[-1]).unlink()
+    exec("\n".join(line.strip() for line in rest.partition("\n\n")[0].splitlines()), {})
+    assert Path(arguments[-1]).is_file()
+
+
+def test_nothing_to_paste_where_the_conversion_is_slower(printed: Any, monkeypatch) -> None:
+    slower = doctor_timing.Gain(1, 2, 1)
+    monkeypatch.setattr(doctor_whole, "measured", lambda *_: [("inference", slower)])
+    text = printed(layers.LSTM(4))
+    assert "  model   1 → 2 ms a call, 0.5 times as fast\n" in text
+    assert "  fit     not measured: it has no weights to train\n" in text
+    assert "in a shell" not in text
+
+
+def test_nothing_to_paste_where_nothing_changes(printed: Any) -> None:
+    text = printed(ours.LSTM(4))
+    assert "  model   converted already: its layers are of this package\n" in text
+    assert "in a shell" not in text
+    assert "  model   it has no recurrent layers\n" in printed(layers.Dense(2))
+
+
+def test_a_session_names_the_layer_that_it_does_not_compute(
+    tmp_path: Path, monkeypatch, capsys
+) -> None:
+    from tf_lstm_ops.cli import doctor_exports
+
+    only = {"session": doctor_exports.EXPORTS["session"]}
+    monkeypatch.setattr(doctor_exports, "EXPORTS", only)
+    file = tmp_path / "model.keras"
+    stack = layers.LSTM(4, return_sequences=True), layers.Attention(name="odd")
+    x = keras.Input((4, 3))
+    y = stack[0](x)
+    keras.Model(x, stack[1]([y, y])).save(file)
+    __main__.main(["doctor", str(file), "--no-timing"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"session no: layer odd: \w+", text)
+    __main__.main(["doctor", str(file), "--no-timing", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in found["exports"]] == ["session"]
+    assert found["whole_model"]["replaced"] == 1
+    assert found["imports"] == []
+    assert os.path.samefile(found["model"]["path"], file)

@@ -1,0 +1,63 @@
+"""Which files ``tf-lstm-ops convert`` reads and writes. It imports nothing that takes long."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tf_lstm_ops.cli import CommandError, UsageError, kinds
+
+TARGETS = (".keras", ".session", ".onnx")
+_TORCH = (".pt", ".pth", ".safetensors")
+
+
+def check(given: argparse.Namespace) -> None:
+    """Checks the arguments.
+
+    Args:
+      given: those of the command line. ``loads`` becomes False if TensorFlow is not needed.
+
+    Raises:
+      UsageError: this is no conversion of this command.
+      CommandError: the folder of the new file is missing.
+    """
+    source, target = given.source, given.target
+    if target.suffix not in TARGETS:
+        raise UsageError(f"OUT must end in .keras, .session or .onnx but is {target}")
+    for option, value, default, kind in (
+        ("--to", given.to, "fused", ".keras"),
+        ("--weights", given.weights, "float32", ".session"),
+    ):
+        if value != default and target.suffix != kind:
+            raise UsageError(f"{option} {value} is for a {kind} file, but OUT is {target}")
+    _check_source(source, target)
+    if given.modules and source.suffix == ".onnx":
+        raise UsageError("--import has no effect on an .onnx file")
+    given.loads = source.suffix != ".onnx"
+    if not target.absolute().parent.is_dir():
+        raise CommandError(f"the folder of {target} does not exist")
+    if target.is_dir():
+        raise CommandError(f"{target} is a folder")
+
+
+def _check_source(source: Path, target: Path) -> None:
+    if source.suffix in _TORCH:
+        raise UsageError(
+            f"{source} has weights without the modules that compute with them. In Python, "
+            "tf_lstm_ops.inference.Session.from_torch(module).save(path) makes a session; see "
+            "the guide 'Models of PyTorch and ONNX'"
+        )
+    if source.suffix == ".session":
+        raise UsageError(f"{source} is a session already, and nothing else can be made of it")
+    if not source.exists():
+        raise UsageError(f"{source} does not exist")
+    if target.exists() and target.samefile(source):
+        raise UsageError(f"IN and OUT are the same file, {source}")
+    if source.suffix == ".onnx":
+        if target.suffix != ".session":
+            raise UsageError(f"an .onnx file becomes a .session file, but OUT is {target}")
+    elif kinds.kind_of(source) == "saved_model":
+        raise UsageError(
+            f"{source} is a SavedModel, which has no Keras layers: give the .keras or .h5 file. If "
+            f"Keras 2 wrote it, tf_lstm_ops.keras.load_h5({str(source)!r}) makes a model of it"
+        )

@@ -1,0 +1,109 @@
+"""The time of a whole model before and after `convert_model`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tf_lstm_ops.cli import doctor_layers, messages, output
+from tf_lstm_ops.cli.doctor_timing import Gain, Sizes, interleaved
+from tf_lstm_ops.export.signature import signature
+from tf_lstm_ops.export.states import batch_size
+from tf_lstm_ops.keras import convert_model
+
+
+def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, Any]:
+    """Converts a model and measures both.
+
+    Args:
+      model: the model. It is compiled; its weights stay the same.
+      sizes: what stands for unknown sizes.
+      is_measured: whether to measure.
+
+    Returns:
+      The part "whole_model" of the document of ``tf-lstm-ops doctor --json``.
+    """
+    found: dict[str, Any] = {"replaced": 0, "gain": None, "not_measured": None}
+    try:
+        with output.silence(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            converted = convert_model(model)
+    except Exception as error:  # a layer of the user's may raise anything
+        why = f"convert_model cannot convert the model: {messages.one_line(error)}"
+        return {**found, "not_measured": why}
+    ours = doctor_layers.count_of_ours
+    found["replaced"] = ours(converted) - ours(model)
+    if not found["replaced"]:
+        return {**found, "not_measured": "convert_model replaces no layer"}
+    if not is_measured:
+        return {**found, "not_measured": "--no-timing"}
+    weights = model.get_weights()
+    gains: dict[str, Any] = {}
+    try:
+        with output.silence():
+            for mode, gain in measured((model, converted), sizes):
+                gains[mode] = gain.document()
+    except Exception as error:  # a layer of the user's may raise anything
+        found["not_measured"] = messages.one_line(error)
+    finally:
+        model.set_weights(weights)
+    return {**found, "gain": gains or None}
+
+
+def measured(models: Sequence[keras.Model], sizes: Sizes) -> Iterator[tuple[str, Gain]]:
+    """Measures two models on random inputs.
+
+    Args:
+      models: the model, and the same after the change.
+      sizes: what stands for unknown sizes.
+
+    Yields:
+      "inference", a call in a `tf.function`, then "fit", a step of `train_on_batch` with Adam and
+      the mean squared error, compiled as Keras does it by default; each with the gain.
+
+    Raises:
+      Exception: a model cannot run; a layer of the user's may raise anything.
+    """
+    inputs = random_inputs(models[0], sizes)
+    yield "inference", interleaved([_call(model, inputs) for model in models])
+    if models[0].trainable_variables:
+        yield "fit", interleaved([_step(model, inputs) for model in models])
+
+
+def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
+    """Inputs of a model.
+
+    Args:
+      model: a model whose inputs are known, and whose call has one argument.
+      sizes: what stands for unknown sizes.
+
+    Returns:
+      Arrays in the structure of its inputs: normal numbers, or ones of a type of integers.
+    """
+    sizes = sizes._replace(batch=batch_size(model) or sizes.batch)
+    rng = np.random.default_rng(0)
+
+    def values(spec: tf.TensorSpec) -> tf.Tensor:
+        shape = sizes.fill(spec.shape)
+        if spec.dtype.is_floating:
+            return tf.cast(rng.normal(size=shape), spec.dtype)
+        return tf.ones(shape, spec.dtype)  # indices of any Embedding, without masked steps
+
+    [inputs] = signature(model)
+    return tf.nest.map_structure(values, inputs)
+
+
+def _call(model: keras.Model, inputs: Any) -> Callable[[], Any]:
+    call = tf.function(lambda x: model(x, training=False), autograph=False)
+    return lambda: call(inputs)
+
+
+def _step(model: keras.Model, inputs: Any) -> Callable[[], Any]:
+    targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
+    model.compile(optimizer="adam", loss="mse")
+    return lambda: tf.constant(model.train_on_batch(inputs, targets))
