@@ -45,6 +45,7 @@ CHILDREN = {
         f"{COPIES}/benchmarks/s*",  # scaling, stacks
         f"{COPIES}/benchmarks/bfloat16",
         f"{COPIES}/benchmarks/int8_errors",
+        f"{COPIES}/benchmarks/stacks",
         f"{COPIES}/benchmarks/latency",
     ),
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),

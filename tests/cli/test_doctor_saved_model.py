@@ -16,7 +16,7 @@ import tensorflow as tf
 
 import tf_lstm_ops
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import doctor_environment
+from tf_lstm_ops.cli import doctor_environment, output
 
 X = tf.TensorSpec([None, None, 3])
 
@@ -108,6 +108,7 @@ def test_what_is_tried(
 @pytest.mark.full  # as above
 def test_reason_is_printed(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+    monkeypatch.setattr(output, "width", lambda: 10**6)  # test_doctor_whole.py has the width
     folder = save(gpu, tmp_path / "saved")
     __main__.main(["doctor", str(folder)])
     lines = capsys.readouterr().out.splitlines()

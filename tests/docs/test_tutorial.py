@@ -1,4 +1,4 @@
-"""docs/guide/tutorial.md: its commands and its program in C, with the files of its Python blocks."""
+"""docs/guide/tutorial.md: its commands and its program in C, with the files of its blocks."""
 
 import os
 import re
