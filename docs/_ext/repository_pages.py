@@ -42,7 +42,7 @@ CHILDREN = {
     "design/threads": (f"{COPIES}/benchmarks/threads",),
     "reference/benchmarks": (
         f"{COPIES}/benchmarks/table",
-        f"{COPIES}/benchmarks/s*",  # scaling, stacks
+        f"{COPIES}/benchmarks/scaling",
         f"{COPIES}/benchmarks/bfloat16",
         f"{COPIES}/benchmarks/int8_errors",
         f"{COPIES}/benchmarks/stacks",
