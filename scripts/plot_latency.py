@@ -8,11 +8,13 @@ matplotlib give the same bytes.
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import svg
@@ -34,6 +36,7 @@ LINES = {
 }
 TICKS = (0.1, 1, 10, 100, 1000, 10000)
 WIDTH, HEIGHT = 360, 430  # pixels: a phone shows the plot without making it smaller
+LABEL_GAP = 0.25  # in powers of ten, between names of lines
 Curves = dict[str, dict[int, float]]  # microseconds by peer and units
 
 
@@ -61,40 +64,73 @@ def description(found: Curves) -> str:
     )
 
 
+def spread(places: list[float], gap: float) -> list[float]:
+    """Ascending numbers moved apart, each as little as possible, until none are closer than gap."""
+    moved = list(places)
+    for _ in range(1000):
+        for i in range(len(moved) - 1):
+            missing = gap - (moved[i + 1] - moved[i])
+            if missing > 0:
+                moved[i] -= missing / 2
+                moved[i + 1] += missing / 2
+    return moved
+
+
+def note(record: dict[str, Any]) -> str:
+    """The machine and the day of a run."""
+    machine = record["machine"]
+    return f"{machine['processor']}, {machine['date'].partition(' ')[0]}"
+
+
 @mpl.rc_context(svg.SETTINGS)
-def save(found: Curves, theme: str, path: Path) -> None:
-    """Writes the SVG."""
+def save(found: Curves, theme: str, path: Path, below: str = "") -> None:
+    """Writes the SVG, with a line of text below the plot."""
     text, muted = svg.THEMES[theme]
     figure = Figure(figsize=(WIDTH / 96, HEIGHT / 96), dpi=96)
-    axes = figure.add_axes((0.14, 0.29, 0.83, 0.65), xscale="log", yscale="log", frame_on=False)
+    axes = figure.add_axes((0.14, 0.15, 0.56, 0.78), xscale="log", yscale="log", frame_on=False)
     axes.set_title("One step of an LSTM, µs", color=text, size=9, loc="left")
     for name, curve in found.items():
-        label, colour, marker, line = LINES[name]
+        _, colour, marker, line = LINES[name]
         axes.plot(
             list(curve),
             list(curve.values()),
             **{"color": svg.COLOURS[colour], "marker": marker, "linestyle": line},
-            **{"linewidth": 1.5, "label": label},
+            linewidth=1.5,
         )
+    label_lines(axes, found)
     axes.set_yticks(TICKS, labels=[f"{tick:g}" for tick in TICKS])
     axes.set_xticks(UNITS, labels=[str(units) for units in UNITS])
     axes.minorticks_off()
     axes.tick_params(length=0, labelcolor=muted)
+    axes.tick_params(axis="x", labelsize=8)
     axes.grid(color=muted, alpha=0.25, linewidth=0.6)
     axes.set_xlabel("units", color=muted, labelpad=2)
-    figure.legend(
-        *axes.get_legend_handles_labels(),
-        **{"ncols": 3, "loc": "lower center", "frameon": False, "labelcolor": text},
-        **{"columnspacing": 0.6, "handlelength": 2.2, "handletextpad": 0.4},
-    )
+    figure.text(0.01, 0.01, below, color=muted, size=7)
     svg.save(figure, {"Date": None, "Description": description(found)}, path)
 
 
+def label_lines(axes: Axes, found: Curves) -> None:
+    """Writes the name of each line beside its end, in its colour."""
+    ends = sorted((list(curve.items())[-1][::-1], name) for name, curve in found.items())
+    places = spread([math.log10(time) for (time, _), _ in ends], LABEL_GAP)
+    for ((time, units), name), place in zip(ends, places, strict=True):
+        label, colour, *_ = LINES[name]
+        axes.annotate(
+            label,
+            (units, time),
+            (1.07, 10**place),
+            textcoords=axes.get_yaxis_transform(),
+            **{"color": svg.COLOURS[colour], "va": "center"},
+            arrowprops={"arrowstyle": "-", "color": svg.COLOURS[colour], "linewidth": 0.5},
+        )
+
+
 def main(folder: Path = FOLDER) -> None:
-    found = curves(json.loads((folder / NAME).read_text(encoding="utf-8")))
+    record = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    found = curves(record)
     print(description(found))
     for theme in svg.THEMES:
-        save(found, theme, folder / f"latency-{theme}.svg")
+        save(found, theme, folder / f"latency-{theme}.svg", note(record))
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ def copy_file(app: Sphinx, docname: str, path: str) -> str | None:
 def rewrite_included(app: Sphinx, path: Path, docname: str, content: list[str]) -> None:
     """Rewrites the links of a page that another one includes."""
     source = os.path.normpath(PurePosixPath("docs") / path)
-    copy_url = functools.partial(copy_file, app, docname)
+    copy_url = functools.partial(copy_file, app, app.env.docname)  # MyST passes it without folders
     content[0] = rewritten(content[0], source, project_url.file_url, copy_url, is_included=True)
 
 

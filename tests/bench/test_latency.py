@@ -1,5 +1,6 @@
 """benchmarks/latency.py: percentiles, the page, and that all peers compute the same."""
 
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -104,8 +105,17 @@ def test_plot_has_the_medians_and_the_best_backend(tmp_path: Path) -> None:
     found = plot_latency.curves(record)
     assert found == {"c": {8: 1.0}, "rtneural": {16: 0.25}}
     assert "C stream: 1; RTNeural: 0.25." in plot_latency.description(found)
-    plot_latency.save(found, "dark", tmp_path / "plot.svg")
-    assert "C stream" in (tmp_path / "plot.svg").read_text()
+    machine = {"machine": {"processor": "AMD P", "date": "2026-11-26 20:52"}}
+    plot_latency.save(found, "dark", tmp_path / "plot.svg", plot_latency.note(machine))
+    text = (tmp_path / "plot.svg").read_text()
+    assert ">C stream<" in text and ">AMD P, 2026-11-26<" in text
+
+
+def test_names_of_lines_do_not_lie_on_each_other() -> None:
+    assert plot_latency.spread([1.0, 1.0, 5.0], 2.0) == pytest.approx([0.0, 2.0, 5.0])
+    moved = plot_latency.spread([1.0, 1.1, 1.2, 1.3], 1.0)
+    assert all(b - a > 0.99 for a, b in itertools.pairwise(moved))
+    assert sum(moved) / 4 == pytest.approx(1.15)
 
 
 @pytest.mark.full

@@ -202,6 +202,7 @@ BY_DEFAULT = {
     "weights_file": "GRU-stateful",
     "checkpoint": "StackedLSTM-masked_both",
     "checkpoint_manager": "GRUCell-plain",
+    "model_checkpoint": "LSTM-plain",
     "backup_and_restore": "LSTMCell-masked",
     "tf_saved_model": "StackedGRU-backwards LSTM-dropout",
     "model_export": "LSTM-masked",

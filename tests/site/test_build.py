@@ -41,6 +41,8 @@ def public_objects(module: str) -> Iterator[tuple[str, Any]]:
     found = importlib.import_module(f"tf_lstm_ops.{module}")
     for name in found.__all__:
         value = getattr(found, name)
+        if inspect.ismodule(value):
+            continue
         yield name, value
         for member in dir(value) if inspect.isclass(value) else ():
             method = getattr(value, member)
