@@ -55,7 +55,7 @@ def test_readme_itself_has_relative_links():
 
 def test_links_are_absolute():
     found = shown(TF_LSTM_OPS_REPOSITORY_URL=f"{ADDRESS}/")
-    assert f"{ADDRESS}/blob/main/docs/guide/keras.md" in found.targets
+    assert f"{ADDRESS}/blob/main/docs/guide/tutorial.md" in found.targets
     assert f"{ADDRESS}/raw/main/benchmarks/speed-light.svg" in found.targets
     for target in found.targets:
         match = re.fullmatch(rf"{ADDRESS}/(?:blob|raw)/main/([^#]*)(?:#.*)?", target)
@@ -72,5 +72,5 @@ def test_no_links_without_an_address():
     found = shown()
     assert found.targets == []
     assert "<img" not in found.html and "plot" not in found.html
-    assert "Nobody else has" in found.html  # what follows the plot
+    assert "What TensorFlow, Keras and PyTorch lack" in found.html  # what follows the plot
     assert found.urls == {}
