@@ -69,12 +69,13 @@ def test_fits_two_screens() -> None:
     assert max(map(len, lines)) <= 100
 
 
-def row(name: str, kind: str, losses: str) -> str:
-    return f"| {name} | {median_of(kind, 'Keras')} | {median_of(kind, 'Keras', AVX2)} | {losses} |"
-
-
-def lost(kind: str, family: str = AVX512) -> str:
-    return faster(kind, "Keras", family)
+def row(name: str, kind: str) -> str:
+    """The median of each family, and in how many tasks stock Keras is faster."""
+    cells = [
+        f"{median_of(kind, 'Keras', family)} | {faster(kind, 'Keras', family)} tasks"
+        for family in (AVX512, AVX2)
+    ]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def step(peer: str, unit: str = "µs") -> str:
@@ -84,9 +85,9 @@ def step(peer: str, unit: str = "µs") -> str:
 
 
 NUMBERS = [
-    row("`model.fit`", "fit", f"{lost('fit')} tasks, {lost('fit', AVX2)} with AVX2"),
-    row("a training step", "training", f"{lost('training')} tasks"),
-    row("inference", "inference", f"{lost('inference')} tasks"),
+    row("`model.fit`", "fit"),
+    row("a training step", "training"),
+    row("inference", "inference"),
     f"128 units takes {step('c')} in C, {step('onnxruntime')} in ONNX Runtime and "
     f"{step('function')} in a `tf.function`",
 ]

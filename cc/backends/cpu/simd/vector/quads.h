@@ -17,7 +17,7 @@
 // kInt8FusedQuads. An instruction for dot products multiplies the four bytes of
 // each lane, and adds them to a sum. Those of x86 take bytes without sign of A:
 // A has q + 128, and the sum of a column begins with -128 times the sum of its
-// integers. The sums wrap around, so the result is the same.
+// integers. All partial sums fit in int32, so the result is the same.
 //
 // kInt8Quads. x86 multiplies pairs of 16-bit integers: A has 16-bit integers,
 // and bytes of B are widened. The first half of the bytes of a vector of quads
