@@ -49,7 +49,8 @@ def test_several_inputs_and_outputs_and_indices() -> None:
     a = layers.GRU(3)(layers.Embedding(7, 2, mask_zero=True)(indices))
     b = layers.Bidirectional(layers.LSTM(3))(x)
     found = examine(keras.Model([indices, x], {"a": a, "b": b}))
-    assert (found["replaced"], found["not_measured"]) == (3, None)
+    assert (found["replaced"], found["not_measured"]) == (2, None)
+    assert found["batch"] == SIZES.batch
     assert list(found["gain"]) == ["inference", "fit"]
 
 
@@ -93,8 +94,8 @@ def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> No
     text = printed(both)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1] == "  model   22 → 11 ms a call, 2 times as fast"
-    assert lines[2] == "  fit     30 → 12 ms a step, 2.5 times as fast"
+    assert lines[1] == "  model   22 → 11 ms for a batch of 32, 2 times as fast"
+    assert lines[2] == "  fit     30 → 12 ms for a batch of 32, 2.5 times as fast"
     layer = "Bidirectional of keras.layers.LSTM, float32, [32, 4, 3] to [32, 4] each"
     assert f"  both: {layer}" in text
     assert text.count("    change  ") == 1
@@ -127,7 +128,7 @@ def test_nothing_to_paste_where_the_conversion_is_slower(printed: Any, monkeypat
     slower = doctor_timing.Gain(1, 2, 1)
     monkeypatch.setattr(doctor_whole, "measured", lambda *_: [("inference", slower)])
     text = printed(layers.LSTM(4))
-    assert "  model   1 → 2 ms a call, 0.5 times as fast\n" in text
+    assert "  model   1 → 2 ms for a batch of 32, 0.5 times as fast\n" in text
     assert "  fit     not measured: it has no weights to train\n" in text
     assert "in a shell" not in text
 

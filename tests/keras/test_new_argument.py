@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
+from tf_lstm_ops import op_definitions
 from tf_lstm_ops.export import onnx_trace
 from tf_lstm_ops.export.lite import layers as lite
 from tf_lstm_ops.keras import LSTM, LSTMCell, StackedLSTM, counterparts, lstm, lstm_cell
 
 
 @pytest.fixture
-def layer(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A layer with zoneout_c=0.3, as CONTRIBUTING.md adds it."""
+def without_attribute(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A layer with the own argument zoneout_c=0.3, which no op has."""
     names = (*lstm_cell.OWN_ARGUMENTS, "zoneout_c")
     for module in (lstm, lstm_cell):
         monkeypatch.setattr(module, "OWN_ARGUMENTS", names)
@@ -20,6 +21,14 @@ def layer(monkeypatch: pytest.MonkeyPatch) -> Any:
     layer = LSTM(2)
     layer.zoneout_c = 0.3
     return layer
+
+
+@pytest.fixture
+def layer(without_attribute: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same, with an op that has the attribute."""
+    attributes = op_definitions.attributes
+    monkeypatch.setattr(op_definitions, "attributes", lambda op: (*attributes(op), "zoneout_c"))
+    return without_attribute
 
 
 def test_onnx_has_a_loop(layer: Any) -> None:
@@ -37,3 +46,15 @@ def test_stock_layers_do_not_have_it(layer: Any) -> None:
 def test_stacks_do_not_have_it() -> None:
     with pytest.raises(ValueError, match="zoneout_c"):
         StackedLSTM(2, 2, zoneout_c=0.3)
+
+
+def test_no_op_that_ignores_it(without_attribute: Any) -> None:
+    assert without_attribute.fallback_reason == "zoneout_c has no fused op"
+
+
+@pytest.mark.parametrize("other", [{"use_peephole": True}, {"recurrent_activation": "relu"}])
+def test_the_op_has_it_without_other_options(layer: Any, other: dict[str, Any]) -> None:
+    assert layer.fallback_reason is None
+    both = LSTM(2, **other)
+    both.zoneout_c = 0.3
+    assert both.fallback_reason == f"{next(iter(other))} with zoneout_c has no fused op"

@@ -95,12 +95,17 @@ def _keras(arguments: argparse.Namespace) -> str:
         converted.save(file)
         _files.write(arguments.target, file.read_bytes())
     if arguments.to == "stock":
-        return f"{before} recurrent layers of this package became stock layers"
-    if (version := doctor_model.old_version(arguments.source)) is not None:
-        return f"the model of a file of Keras {version}, with {after} layers of this package"
-    if after == before:
-        return "no layer to replace, so the model is as it was"
-    return f"{after - before} stock layers became layers of this package"
+        words = f"recurrent layers of this package that became stock layers: {before}"
+    elif (version := doctor_model.old_version(arguments.source)) is not None:
+        words = f"the model of a file of Keras {version}; layers of this package: {after}"
+    elif after == before:
+        words = "no layer to replace, so the model is as it was"
+    else:
+        words = f"stock layers that became layers of this package: {after - before}"
+    optimizer = converted.optimizer if converted.compiled else None
+    if optimizer is not None and optimizer.built:
+        words += ". The file has the variables of the optimizer, so that training can go on"
+    return words
 
 
 def _session(arguments: argparse.Namespace) -> str:

@@ -110,10 +110,13 @@ def count_of_ours(model: keras.Model) -> int:
       model: a Keras model.
 
     Returns:
-      The number. The halves of a Bidirectional count as two.
+      The number. A Bidirectional counts once.
     """
-    found = {id(item.layer): item.layer for item in model_layers.recurrent(model)}
-    return sum(type(layer).__module__.startswith("tf_lstm_ops.") for layer in found.values())
+    found = {id(item.layer): item for item in model_layers.recurrent(model)}
+    ours = [i for i in found.values() if type(i.layer).__module__.startswith("tf_lstm_ops.")]
+    is_half = [isinstance(item.parents[-1], keras.layers.Bidirectional) for item in ours]
+    pairs = {id(item.parents[-1]) for item, half in zip(ours, is_half, strict=True) if half}
+    return is_half.count(False) + len(pairs)
 
 
 def class_name(layer: keras.Layer) -> str:

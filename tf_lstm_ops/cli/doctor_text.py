@@ -57,9 +57,10 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
     """The first lines: what the conversion of all layers gains."""
     found, layers = report["whole_model"], report["layers"]
     if found["gain"]:
-        for mode, name, of in (("inference", "model", "call"), ("fit", "fit", "step")):
+        for mode, name in (("inference", "model"), ("fit", "fit")):
             if gain := found["gain"].get(mode):
-                yield from wrapped(f"  {name:6}  ", f"{_times(gain)} a {of}, {_ratio(gain)}")
+                words = f"{_times(gain)} for a batch of {found['batch']}, {_ratio(gain)}"
+                yield from wrapped(f"  {name:6}  ", words)
             else:
                 why = found["not_measured"] or "it has no weights to train"
                 yield from wrapped(f"  {name:6}  ", f"not measured: {why}")

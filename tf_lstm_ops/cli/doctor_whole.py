@@ -28,7 +28,8 @@ def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, An
     Returns:
       The part "whole_model" of the document of ``tf-lstm-ops doctor --json``.
     """
-    found: dict[str, Any] = {"replaced": 0, "gain": None, "not_measured": None}
+    batch = batch_size(model) or sizes.batch
+    found: dict[str, Any] = {"batch": batch, "replaced": 0, "gain": None, "not_measured": None}
     try:
         with output.silence(), warnings.catch_warnings():
             warnings.simplefilter("ignore")

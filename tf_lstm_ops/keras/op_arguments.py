@@ -24,6 +24,9 @@ _OWN_WEIGHTS = {
     "KerasLayerNormLSTM": ("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
     "KerasLayerNormGRU": ("input_gamma", "recurrent_gamma"),
 }
+# The own arguments of LSTM that an op computes together and with every activation of the op.
+# The others have a fused op if it has an attribute of their name, and if nothing else is given.
+_COMBINED = {"KerasLSTM": {"use_peephole", "cell_clip", "projection_size", "proj_clip"}}
 SIMPLE_RNN_ACTIVATIONS = ("tanh", "relu")
 _NAMES_IN_CELLS = {"peephole": "peephole_kernel", "projection": "projection_kernel"}
 
@@ -79,14 +82,22 @@ def why_no_op(layer: Any) -> str | None:
             return f"{name} is {described(function)}, which has no fused op"
         if not has_all_activations and name_of(function) != only:
             return f"{name} is {described(function)}, not {only}"
+    return _why_not_together(layer)
+
+
+def _why_not_together(layer: Any) -> str | None:
+    """Why the op does not compute the layer's own arguments beside each other."""
+    op = op_of(layer)
+    given = [n for n in lstm_cell.given_own_arguments(layer) if n not in layer_norm.ARGUMENTS]
     if own_option(layer, "layer_normalization") is not None:
-        given = [
-            name
-            for name in lstm_cell.given_own_arguments(layer)
-            if name not in layer_norm.ARGUMENTS
-        ]
-        if given:
-            return f"layer_normalization with {' and '.join(given)} has no fused op"
+        lacks, beside = given, ["layer_normalization"]
+    else:
+        lacks = [name for name in given if name not in _COMBINED.get(op, ())]
+        beside = [name for name in given if name not in lacks]
+        beside += [name for name in _DEFAULTS if name_of(getattr(layer, name)) != _DEFAULTS[name]]
+    if lacks and (beside or lacks[1:] or lacks[0] not in op_definitions.attributes(op)):
+        with_others = f"{' and '.join(beside)} with " if beside else ""
+        return f"{with_others}{' and '.join(lacks)} has no fused op"
     return None
 
 
