@@ -1,4 +1,4 @@
-"""Trains a small LSTM in PyTorch and writes it for C: model.tlos, and samples for a check.
+"""Trains a small LSTM in PyTorch and writes it for C: model.session, and samples for a check.
 
 The network learns an overdrive: a smoothed input, amplified and bent by tanh. The sound of an
 amplifier would be trained in the same way. input.txt gets samples that were not trained, and
@@ -70,7 +70,7 @@ def main() -> None:
         session = Session.from_onnx("net.onnx")
     else:
         session = Session.from_torch([net.lstm, net.head])
-    session.save("model.tlos")
+    session.save("model.session")
 
     samples = 0.5 * torch.sin(torch.arange(480) * (2 * torch.pi * 440 / 48000))[None, :, None]
     with torch.no_grad():

@@ -73,6 +73,30 @@ def test_a_list_that_is_not_the_model() -> None:
         Session.from_torch([net.lstm, net.head], check=net)
 
 
+class TimeFirst(nn.Module):
+    """Takes and returns [T, B, features]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(C, 4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.gru(x)[0])
+
+
+def test_a_model_with_the_time_first() -> None:
+    """Both orders of its axes are tried."""
+    net = TimeFirst()
+    Session.from_torch([net.gru, net.head], check=net)
+    Session.from_torch([net.gru, net.head], check=lambda x: net(x.transpose(0, 1)).transpose(0, 1))
+    last = [net.gru, layers.LastStep(), net.head]
+    Session.from_torch(last, check=lambda x: net(x)[-1])
+    text = r"differs from .*It gets \[B, T, features\], then \[T, B, features\]"
+    with pytest.raises(ValueError, match=text):
+        Session.from_torch([net.gru, nn.Linear(4, 2)], check=net)
+
+
 def test_nothing_is_changed() -> None:
     """Modes, parameters, requires_grad, buffers and the state of the random numbers."""
     net = Net()

@@ -96,6 +96,24 @@ def test_two_layers_of_one_name() -> None:
     assert [node.layer.weights for node in made.nodes] == [2, 2]
 
 
+def test_one_name_for_several_layers_of_a_module() -> None:
+    """The name before the parenthesis, and no other beginning of a name."""
+    names = ("lstm (LSTM) (layer 0)", "lstm (LSTM) (layer 1)", "lstm2 (LSTM)")
+    chain = [layers.Dense(normal(4, 4), name=name) for name in names]
+    x = layers.Input((4,))
+    made = graph.lower(x, layers.Chain(chain)(x))
+
+    def typed(name: str) -> list[int]:
+        return [n.layer.weights for n in weight_types.applied(made, {"int8": [name]}).nodes]
+
+    assert typed("lstm") == typed("lstm (LSTM)") == [2, 2, 0]
+    assert typed(names[1]) == [0, 2, 0]
+    with pytest.raises(ValueError, match="Received: 'lst'"):
+        typed("lst")
+    with pytest.raises(ValueError, match=r"once. Received: 'lstm \(LSTM\)' for int8"):
+        weight_types.applied(made, {"int8": ["lstm"], "bfloat16": ["lstm (LSTM)"]})
+
+
 @pytest.mark.parametrize(
     ("weights", "error", "text"),
     [

@@ -78,8 +78,9 @@ class Session(Sources):
         and layers; results do not depend on their number.
       weights: the type of the weights of products: "float32", "bfloat16" or "int8". A layer that
         would be slower stays float32. Or a dictionary from types to lists of names of layers, such
-        as ``{"int8": ["lstm", "dense_1"]}``; the other layers are float32. Or a function that is
-        called with `LayerWeights` for each layer with products, and returns a type.
+        as ``{"int8": ["lstm", "dense_1"]}``; the other layers are float32. "lstm" also stands
+        for the layers "lstm (layer 0)" and "lstm (layer 1)" of several layers in one. Or a function
+        that is called with `LayerWeights` for each layer with products, and returns a type.
 
     Raises:
       ValueError: the model is not built, or has a layer that a session does not compute; threads

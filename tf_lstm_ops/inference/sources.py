@@ -169,8 +169,9 @@ class Sources:
             names of classes without weights, such as "ReLU", and of layers as above.
           check: whether the session is compared with PyTorch on random inputs; or what computes
             the whole model: a module or function that takes a tensor [B, T, features], of an
-            Embedding [B, T] of type int64. The comparison is that of a session of float32, also
-            with other weights.
+            Embedding [B, T] of type int64. If a module of the list has batch_first=False, it may
+            also take and return [T, B, features]. The comparison is that of a session of float32,
+            also with other weights.
           threads: see `Session`.
           weights: see `Session`.
 

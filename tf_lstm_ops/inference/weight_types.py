@@ -172,7 +172,7 @@ def _checked(name: Any, where: str = "") -> str:
 
 
 def _by_name(weights: Mapping[str, Iterable[str]], known: set[str]) -> dict[str, str]:
-    """The type of each name in the lists of a mapping."""
+    """The type of each name in the lists of a mapping. "a" is also "a (LSTM) (layer 0)"."""
     types: dict[str, str] = {}
     for key, names in weights.items():
         _checked(key, " as a key")
@@ -181,16 +181,18 @@ def _by_name(weights: Mapping[str, Iterable[str]], known: set[str]) -> dict[str,
         for name in names:
             if not isinstance(name, str):
                 raise _no_names(key, name)
-            if name not in known:
+            found = [each for each in known if each == name or each.startswith(f"{name} (")]
+            if not found:
                 raise ValueError(
                     f"weights[{key!r}] must have names of layers with such weights: "
                     f"{', '.join(sorted(known)) or 'the model has none'}. Received: {name!r}"
                 )
-            if types.setdefault(name, key) != key:
-                raise ValueError(
-                    f"weights must have each layer once. Received: {name!r} for {types[name]} and "
-                    f"{key}"
-                )
+            for each in found:
+                if types.setdefault(each, key) != key:
+                    raise ValueError(
+                        f"weights must have each layer once. Received: {name!r} for {types[each]} "
+                        f"and {key}"
+                    )
     return types
 
 

@@ -18,9 +18,10 @@ from tf_lstm_ops.weights.arrays import Array
 _SHORT, _LONG = 2, 7  # steps of the output for random inputs
 _OF_WHOLE = (
     "The elements of the list, or what stands between them, are not what it computes. It gets "
-    "[B, T, features], and its output must have the axes of that of the session. Before a function "
-    "is passed, call eval() of its modules"
+    "{axes}, and its output must have the axes of that of the session. Before a function is "
+    "passed, call eval() of its modules"
 )
+_BATCH_FIRST, _TIME_FIRST = "[B, T, features]", "[T, B, features]"
 _OF_MODULES = "Please report this with the modules"
 
 
@@ -51,6 +52,32 @@ class Reference:
         Raises:
           ValueError: they differ, or PyTorch raised an error.
         """
+        try:
+            is_either = check is not True and self._is_time_first()
+            axes = f"{_BATCH_FIRST}, then {_TIME_FIRST}" if is_either else _BATCH_FIRST
+            try:
+                self._compare(session, check, _OF_WHOLE.format(axes=axes))
+            except ValueError as error:
+                if not is_either or not self._is_equal(session, check):
+                    raise error
+        except NotCompared as error:
+            warnings.warn(f"the session was not compared with PyTorch: {error}", stacklevel=3)
+
+    def _is_time_first(self) -> bool:
+        """Whether a module reads [T, B, features]."""
+        elements = (step.element for step in self._steps)
+        return any(isinstance(e, Entry) and e.options.get("batch_first") is False for e in elements)
+
+    def _is_equal(self, session: Any, check: Any) -> bool:
+        """Whether what computes the whole model does it with the time as the first axis."""
+        try:
+            self._compare(session, check, "", is_time_first=True)
+        except ValueError:
+            return False
+        return True
+
+    def _compare(self, session: Any, check: Any, advice: str, is_time_first: bool = False) -> None:
+        """Compares. The error of a difference has the advice."""
         is_whole = check is not True
         name = f"check={_received.text(check)}" if is_whole else "the modules in PyTorch"
         words = source_check.words_of(self._graph)
@@ -62,7 +89,7 @@ class Reference:
             tensor = tensor.to(torch.int64) if x.dtype.kind == "i" else tensor
             try:
                 if is_whole:
-                    y = _whole(torch, check, tensor)
+                    y = _whole(torch, check, tensor, is_time_first)
                 else:
                     y = self._of_modules(torch, tensor, type(session))
                 _require_comparable(torch, y)
@@ -72,16 +99,13 @@ class Reference:
             except Exception as error:  # code of the user
                 raise ValueError(f"{type(error).__name__}: {error}") from error
 
-        try:
-            for shape in self._shapes(session):
-                source_check.compare(
-                    *(session, run, name),
-                    sizes=[shape],
-                    words=words,
-                    advice=_OF_WHOLE if is_whole else _OF_MODULES,
-                )
-        except NotCompared as error:
-            warnings.warn(f"the session was not compared with PyTorch: {error}", stacklevel=3)
+        for shape in self._shapes(session):
+            source_check.compare(
+                *(session, run, name),
+                sizes=[shape],
+                words=words,
+                advice=advice if is_whole else _OF_MODULES,
+            )
 
     def _shapes(self, session: Any) -> Iterator[list[int]]:
         """The shapes of random inputs: of two lengths, if any length is possible."""
@@ -173,8 +197,9 @@ def _steps(graph: file.Graph, count: int) -> int:
     return count
 
 
-def _whole(torch: Any, function: Any, x: Any) -> Any:
-    """The output of what computes the whole model."""
+def _whole(torch: Any, function: Any, x: Any, is_time_first: bool) -> Any:
+    """The output of what computes the whole model, as batch and time."""
+    x = x.transpose(0, 1) if is_time_first else x
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         owner = getattr(function, "__self__", function)  # of a method
         if not _received.is_torch_module(owner):
@@ -182,7 +207,9 @@ def _whole(torch: Any, function: Any, x: Any) -> Any:
         else:
             with _in_inference(torch, owner):
                 y = function(_placed(owner, x))
-    return y[0] if isinstance(y, list | tuple) else y
+    y = y[0] if isinstance(y, list | tuple) else y
+    is_sequence = is_time_first and isinstance(y, torch.Tensor) and y.ndim == 3
+    return y.transpose(0, 1) if is_sequence else y
 
 
 @contextlib.contextmanager
