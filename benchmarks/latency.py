@@ -1,4 +1,4 @@
-"""Measures the time of one row: of one step that keeps the states, and of a whole sequence.
+"""Measures the latency of one step that keeps the states, and of a whole sequence, of one row.
 
     python benchmarks/latency.py [--output benchmarks] [--groups units,models] [--rtneural FILE]
 

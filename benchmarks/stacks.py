@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from one_row.page import number
 from one_row.session_peers import build_program
 from tf_lstm_ops.inference import Session, layers
 
@@ -142,7 +143,7 @@ def table(measured: dict[str, dict[str, dict[str, float]]]) -> str:
     lines = [["", *head], ["---", *["---:"] * len(head)]]
     for name, by_type in measured.items():
         cells = [by_type[kind][key] / 1e3 for kind in TYPES for key in ("p50", "p99", "max")]
-        lines.append([name, *(f"{cell:.3g}" if cell < 1000 else f"{cell:.0f}" for cell in cells)])
+        lines.append([name, *map(number, cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

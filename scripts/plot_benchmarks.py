@@ -43,7 +43,7 @@ THEMES = {
 TICKS = (1, 1.5, 2, 3, 4, 5)
 ENDS = (0.8, 5.2)  # of the axis
 # Pixels. A phone of 390 pixels shows the plot without making it smaller.
-WIDTH, LEFT, RIGHT, ROW, TOP, BOTTOM = 360, 142, 6, 22, 86, 6
+WIDTH, LEFT, RIGHT, ROW, TOP, BOTTOM = 360, 142, 6, 22, 86, 26
 APART = 0.2  # in rows: equal ratios are two dots
 SETTINGS = {**svg.SETTINGS, "lines.markersize": 6}
 Ratios = dict[str, dict[str, float]]  # by label and kind
@@ -60,6 +60,12 @@ def ratios() -> Ratios:
         for label, name in EXAMPLES.items()
     }
     return dict(sorted(found.items(), key=lambda item: -item[1]["fit"]))
+
+
+def note() -> str:
+    """The machine and the day of the run."""
+    machine = json.loads(RESULTS.read_text(encoding="utf-8"))["machine"]
+    return f"{machine['processor']}, {machine['date'].partition(' ')[0]}"
 
 
 def metadata(found: Ratios) -> dict[str, str | None]:
@@ -103,15 +109,16 @@ def write(figure: Figure, x: float, y: float, words: str, colour: str) -> None:
 
 
 def draw_head(axes: Axes, theme: dict[str, str]) -> None:
-    """The title, the legend and the direction of the axis."""
+    """The title, the legend, the direction of the axis, and at the bottom the machine."""
     figure = axes.figure
     height = figure.get_figheight() * 96
-    write(figure, 4, 12, "Time of stock Keras divided by ours", theme["text"])
+    write(figure, 4, 12, "One layer: the time of stock Keras divided by ours", theme["text"])
     for x, (kind, (name, marker)) in zip((12, 74), KINDS.items(), strict=True):
         dot = mpl.lines.Line2D([x / WIDTH], [1 - 36 / height], color=theme[kind], marker=marker)
         figure.add_artist(dot)
         write(figure, x + 10, 36, name, theme["text"])
     write(figure, LEFT + 22, 54, "right of 1: ours is faster", theme["muted"])
+    write(figure, 4, height - 10, note(), theme["muted"])
 
 
 @mpl.rc_context(SETTINGS)

@@ -1,4 +1,4 @@
-"""``python benchmarks/latency.py``: the time of one row, a step or a sequence at a time.
+"""``python benchmarks/latency.py``: the latency of a batch of one, a step or a sequence at a time.
 
 * ``cases``: the models that are measured.
 * ``keras_model``: a case as a Keras model. All peers get its weights.

@@ -11,7 +11,7 @@ from one_row.timing import BATCH
 
 Record = Mapping[str, Any]
 INTRODUCTION = """\
-# The time of one row
+# Latency
 
 [latency.py](latency.py) measured these times and wrote this page. The first table of each section
 has medians of a call in microseconds, the last one 99th percentiles. Both are medians of rounds in

@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         "results are compared with ours, then all are timed in interleaved rounds.",
         epilog=output.examples(
             "python benchmarks/peers --peers keras",
-            "python benchmarks/peers --rows 'training*' --rounds 3",
+            "python benchmarks/peers --tasks 'training*' --rounds 3",
         ),
         formatter_class=output.HelpWithDefaults,
     )
@@ -54,19 +54,19 @@ def _parser() -> argparse.ArgumentParser:
         "--output", metavar="DIR", type=Path, default="tf_lstm_ops_bench", help="folder to write"
     )
     parser.add_argument(
-        "--full", action="store_true", help="measure all rows of the tables; half an hour or more"
+        "--full", action="store_true", help="measure all tasks of the tables; half an hour or more"
     )
     parser.add_argument(
         "--cases",
         metavar="NAMES",
         default="tables",
-        help=f"sets of rows, separated by commas: {', '.join(CASES)}",
+        help=f"sets of tasks, separated by commas: {', '.join(CASES)}",
     )
     parser.add_argument(
-        "--rows",
+        "--tasks",
         metavar="GLOB",
         action="append",
-        help="measure only the rows whose names match, such as 'training*'; may be repeated",
+        help="measure only the tasks whose names match, such as 'training*'; may be repeated",
     )
     parser.add_argument(
         "--peers",
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("rounds", "threads"):
         if (value := getattr(arguments, name)) < 1:
             raise UsageError(f"--{name} must be at least 1 but is {value}")
-    rows = select_rows(arguments.rows, arguments.full, arguments.cases.split(","))
+    rows = select_rows(arguments.tasks, arguments.full, arguments.cases.split(","))
     names = arguments.peers.split(",")
     if unknown := sorted(set(names) - PEERS.keys()):
         raise UsageError(f"--peers knows no {_listed(unknown)}; there are {', '.join(PEERS)}")
@@ -152,7 +152,7 @@ def select_rows(
     names = [row.name for row in found]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
-            raise UsageError(f"--rows {pattern!r} matches none of:\n" + "\n".join(names))
+            raise UsageError(f"--tasks {pattern!r} matches none of:\n" + "\n".join(names))
     matches = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
     return [row for row in found if row.name in matches]
 

@@ -42,7 +42,11 @@ def save(path: Path, report: Report) -> None:
     axes = figure.subplots(len(panels), 1, sharex=True, height_ratios=heights, squeeze=False)
     for panel_axes, panel in zip(axes[:, 0], panels, strict=True):
         _draw(panel_axes, panel)
-    axes[-1, 0].set_xlabel("time divided by ours (log scale): right of 1, ours is faster")
+    day = report.machine["date"].partition(" ")[0]
+    axes[-1, 0].set_xlabel(
+        "time divided by ours (log scale): right of 1, ours is faster\n"
+        f"{report.machine['processor']}, {day}"
+    )
     handles = {}
     for panel_axes in axes[:, 0]:
         handles.update({h.get_label(): h for h in panel_axes.collections if h.get_label()})

@@ -28,8 +28,8 @@ _HEAD = """# Benchmark of tf_lstm_ops
 * ours: minimum / median time of one call, over all rounds
 * roofline %: the time by the roofline model (arithmetic and memory of the processor) in
   percent of our minimum
-* other columns: the time of the peer divided by our time in the same round, as median (minimum).
-  Above 1, this package is faster
+* other columns: the time of the peer divided by our time in the same round, the median of all
+  rounds. Above 1, this package is faster
 * memory: the growth of the peak memory of a new process by its first training step; of a peer,
   divided by ours. Above 1, this package needs less"""
 
@@ -175,7 +175,7 @@ class Report:
         yield f"* peak arithmetic: {roofline.flops / 1e9:.0f} GFLOP/s on {roofline.threads} threads"
         yield f"* read rate, GB/s: {sizes}" if sizes else "* read rate: not measured"
         if len(self.results) < self.planned:
-            yield f"* interrupted: {len(self.results)} of {self.planned} rows are done"
+            yield f"* interrupted: {len(self.results)} of {self.planned} tasks are done"
 
     def _tables(self) -> Iterator[str]:
         for group, title in GROUPS.items():
@@ -187,7 +187,7 @@ class Report:
     def _table(self, results: list[RowResult]) -> Iterator[str]:
         there = {name for r in results for name in r.found if name != r.row.peers[0]}
         peers = [name for name in PEERS if name in there]
-        heads = ["row", "ours", "roofline %", *(PEERS[name].label for name in peers)]
+        heads = ["task", "ours", "roofline %", *(PEERS[name].label for name in peers)]
         with_memory = [n for n in peers if any(memory_of(r, n) for r in results)]
         if with_memory:
             heads += ["memory, MB", *(f"{PEERS[name].label}, memory" for name in with_memory)]
@@ -290,7 +290,7 @@ def cell(measurement: Measurement | None) -> str:
       measurement: the peer's; None if the row does not have this peer.
 
     Returns:
-      The median and the minimum of the ratios; or the status if there are none.
+      The median of the ratios; or the status if there are none.
     """
     if measurement is None:
         return "–"
@@ -299,7 +299,7 @@ def cell(measurement: Measurement | None) -> str:
     found = summary(measurement, "ms")
     if "median_ratio" not in found:
         return "–"
-    return f"{found['median_ratio']:.2f} ({found['min_ratio']:.2f})"
+    return f"{found['median_ratio']:.2f}"
 
 
 def memory_of(result: RowResult, name: str) -> float | None:

@@ -127,7 +127,7 @@ def test_the_command_refuses(
         return SimpleNamespace(results=rows)
 
     monkeypatch.setattr(session, "run", run)
-    arguments = ["--rows", "fit*", "--threads", "3", "--output", str(tmp_path)]
+    arguments = ["--tasks", "fit*", "--threads", "3", "--output", str(tmp_path)]
     assert command.main(arguments) == 1
     printed = capsys.readouterr()
     assert "capacity: 2.10 of 3 threads\n" in printed.out

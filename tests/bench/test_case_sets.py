@@ -141,7 +141,7 @@ def test_the_command_measures_the_selected_set(monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(command.session, "run", run)
     monkeypatch.setattr(capacity, "measure", lambda n: capacity.Capacity(n, n))
-    arguments = ["--cases", "examples", "--rows", "*weather*", "--output", str(tmp_path)]
+    arguments = ["--cases", "examples", "--tasks", "*weather*", "--output", str(tmp_path)]
     assert command.main(arguments) == 0
     assert [row.task for row in measured] == ["inference", "training", "fit"]
 

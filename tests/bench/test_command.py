@@ -14,7 +14,7 @@ from peers import capacity, command, report, session
 from peers.roofline import Roofline
 from peers.runner import Measurement
 
-ROWS = ("--rows", "inference N1 H128 T100", "--rows", "fit*")
+ROWS = ("--tasks", "inference N1 H128 T100", "--tasks", "fit*")
 PEERS = ("--rounds", "2", "--peers", "keras", "--any-capacity")
 PROGRAM = ROOT / "benchmarks" / "peers"
 

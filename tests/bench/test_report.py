@@ -116,7 +116,7 @@ def made_up() -> report.Report:
     memory = dataclasses.replace(ROW, name="memory", group="other", measure="memory")
     limits = roofline.Roofline(2, flops=FAST_MEMORY.flops * 1e6, bandwidth={256: 1e15})
     return report.Report(
-        {"family": "avx2", "processor": "made up"},
+        {"family": "avx2", "processor": "made up", "date": "2026-11-26"},
         limits,
         planned=2,
         results=[
@@ -140,10 +140,10 @@ def made_up() -> report.Report:
 def test_table(made_up: report.Report) -> None:
     lines = made_up.as_table().splitlines()
     assert "* processor: made up" in lines
-    assert "| row | ours | roofline % | Keras | PyTorch |" in lines
+    assert "| task | ours | roofline % | Keras | PyTorch |" in lines
     percent = round(100 * (INPUT + 10 * STEP) / 1e9 / 0.01)
-    assert f"| row | 10 / 20 ms | {percent} | 1.00 (0.50) | not installed |" in lines
-    assert "| memory | 3 MB | – | 2.00 (2.00) | differs |" in lines
+    assert f"| row | 10 / 20 ms | {percent} | 1.00 | not installed |" in lines
+    assert "| memory | 3 MB | – | 2.00 | differs |" in lines
     assert "* PyTorch is not installed: pip install torch" in lines
     assert "* memory: PyTorch differs: output by 1.0e+00 of ours" in lines
     assert not any("interrupted" in line for line in lines)
@@ -157,11 +157,11 @@ def test_table_has_columns_of_the_memory_where_it_was_measured(made_up: report.R
     time.found["keras"].memory = 542_000_000
     memory.found["keras"].memory = 1  # its column is that of the row itself
     lines = made_up.as_table().splitlines()
-    head = "| row | ours | roofline % | Keras | PyTorch | memory, MB | Keras, memory |"
+    head = "| task | ours | roofline % | Keras | PyTorch | memory, MB | Keras, memory |"
     assert lines.count(head) == 1
     row = lines[lines.index(head) + 2]
-    assert row.endswith("| 1.00 (0.50) | not installed | 326 | 1.66 |")
-    assert "| memory | 3 MB | – | 2.00 (2.00) | differs |" in lines
+    assert row.endswith("| 1.00 | not installed | 326 | 1.66 |")
+    assert "| memory | 3 MB | – | 2.00 | differs |" in lines
     assert json.loads(made_up.as_json())["rows"][0]["peers"]["keras"]["memory"] == 542_000_000
 
 
@@ -200,7 +200,7 @@ def test_selection_of_rows() -> None:
         (["--rounds", "0"], "--rounds must be at least 1"),
         (["--rounds", "0.5"], "argument --rounds: invalid int value"),
         (["--threads", "0"], "--threads must be at least 1"),
-        (["--rows", "dance"], "--rows 'dance' matches none of:\ninference N1"),
+        (["--tasks", "dance"], "--tasks 'dance' matches none of:\ninference N1"),
         (["--peers", "keras,fortran"], "--peers knows no fortran; there are ours"),
         (["--peers", ""], "--peers knows no ''; there are ours"),
         (["--output", __file__], "choose another folder with --output"),

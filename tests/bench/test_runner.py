@@ -216,7 +216,7 @@ def test_an_interrupt_leaves_what_is_done(
     assert found["planned"] == 2
     assert [row["name"] for row in found["rows"]] == ["tiny"]
     table = (tmp_path / "table.md").read_text()
-    assert "interrupted: 1 of 2 rows are done" in table
+    assert "interrupted: 1 of 2 tasks are done" in table
     assert "| tiny |" in table
     assert "* capacity: 1.96 of 2 threads\n" in table
     assert len(matplotlib.image.imread(tmp_path / "bench.png").shape) == 3

@@ -28,7 +28,7 @@ def column(kind: str, name: str, family: str = AVX512) -> dict[str, str]:
     position = None
     for line in part(family).splitlines():
         cells = [cell.strip() for cell in line.split("|")]
-        if cells[1:] and cells[1] == "row":
+        if cells[1:] and cells[1] == "task":
             position = cells.index(name) if name in cells else None
         elif position and cells[1:] and cells[1].startswith(f"{kind} "):
             found[cells[1].removeprefix(f"{kind} ")] = cells[position]

@@ -1,4 +1,4 @@
-"""The plot of the time of one row: the guide shows it and describes it."""
+"""The plot of the latency of one step: the guide shows it and describes it."""
 
 import json
 import re

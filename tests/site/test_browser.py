@@ -38,6 +38,7 @@ WIDE = (
     "reference/features.html",
     "project/benchmarks/table.html",
     "project/benchmarks/latency.html",
+    "project/benchmarks/stacks.html",
 )
 # On a phone furo lets .content scroll sideways, so that the document itself is never too wide.
 OVERFLOW = """
