@@ -158,5 +158,8 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/guide/keras.md", "text"): [
         By("tests/docs/test_commands.py", "test_doctor_prints_what_is_shown", ())
     ],
+    ("docs/guide/tutorial.md", "text"): [
+        By("tests/docs/test_tutorial.py", "test_commands_of_the_tutorial", ())
+    ],
     ("CONTRIBUTING.md", "text"): [By("tests/docs/test_commands.py", "test_folders_exist", ())],
 }

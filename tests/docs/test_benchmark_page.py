@@ -96,5 +96,5 @@ def test_page_says_which_rows_of_sessions_are_missing() -> None:
     one, two = (rows - {r["name"] for r in session_results(n)["rows"]} for n in (1, 2))
     assert len(one) == 2 and all("speech recognition" in name for name in one)
     assert len(two) == 9 and two <= {row.name for row in CASES["tables"]}
-    assert "with one thread, the two rows of speech recognition" in " ".join(PAGE.split())
-    assert "with two threads, nine rows of the set `tables`" in " ".join(PAGE.split())
+    assert "with one thread, the two tasks of speech recognition" in " ".join(PAGE.split())
+    assert "with two threads, nine tasks of the set `tables`" in " ".join(PAGE.split())
