@@ -29,7 +29,8 @@ setup(
     ext_modules=[
         Extension(
             "clip_rows.libclip_rows",
-            ["src/clip_rows.cc"],
+            ["src/clip_rows.cc", "src/scale_rows.cc"],
+            depends=["src/c_api.h"],
             extra_compile_args=["-std=c++17", "-O2", "-Wall", "-Wextra", *HEADERS],
             extra_link_args=NEEDED + tf.sysconfig.get_link_flags(),
         )

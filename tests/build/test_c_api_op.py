@@ -17,6 +17,7 @@ from pages import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "guide" / "tensorflow_op.md").read_text(encoding="utf-8")
 EXAMPLE = ROOT / "examples" / "c_api_op"
+SOURCES = ["clip_rows.cc", "c_api.h", "scale_rows.cc"]
 VERSIONS = ["2.18.1", "2.20.0", "2.21.0"]  # the oldest that the package supports comes first
 TENSORFLOW = "NEEDED + tf.sysconfig.get_link_flags()"  # in setup.py
 
@@ -34,15 +35,17 @@ def copy_project(folder: Path) -> Path:
 
 
 def test_page_shows_the_files() -> None:
-    assert blocks(PAGE, "cpp") == [(EXAMPLE / "src" / "clip_rows.cc").read_text()]
+    files = [(EXAMPLE / "src" / name).read_text() for name in SOURCES]
+    assert blocks(PAGE, "cpp") == files
     assert blocks(PAGE, "python")[0] == (EXAMPLE / "src" / "clip_rows" / "__init__.py").read_text()
-    assert blocks((EXAMPLE / "README.md").read_text(), "sh") == blocks(PAGE, "sh")
+    assert blocks((EXAMPLE / "README.md").read_text(), "sh")[0] == blocks(PAGE, "sh")[0]
 
 
 def test_source_has_no_warnings(cxx) -> None:
     package = importlib.util.find_spec("tensorflow").submodule_search_locations[0]
     flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-isystem"]
-    done = run([*cxx, *flags, f"{package}/include", EXAMPLE / "src" / "clip_rows.cc"])
+    sources = [EXAMPLE / "src" / name for name in SOURCES if name.endswith(".cc")]
+    done = run([*cxx, *flags, f"{package}/include", *sources])
     assert done.returncode == 0, done.stderr
 
 
@@ -72,6 +75,29 @@ def test_commands_of_the_page(environment, tmp_path) -> None:
     example = run(["python", "-c", blocks(PAGE, "python")[1]], cwd=tmp_path, env=environment)
     assert example.returncode == 0, example.stderr
     assert example.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", PAGE, re.MULTILINE)
+
+
+@pytest.mark.full
+def test_the_command_of_the_compiler(environment, tmp_path) -> None:
+    project = copy_project(tmp_path / "project")
+    done = run(["sh", "-e", "-c", blocks(PAGE, "sh")[1]], cwd=project, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    program = "import tensorflow as tf; print(tf.load_op_library('./libclip_rows.so'))"
+    assert run(["python", "-c", program], cwd=project, env=environment).returncode == 0
+
+
+@pytest.mark.full
+def test_a_copy_under_another_name(environment, tmp_path) -> None:
+    """The commands of the README leave no old name, and the tests of the copy pass."""
+    project = copy_project(tmp_path / "project")
+    install, rename = blocks((EXAMPLE / "README.md").read_text(), "sh")
+    (project / "README.md").unlink()
+    done = run(["sh", "-e", "-c", rename + install], cwd=project, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^=+ \d\d passed in ", done.stdout, re.MULTILINE), done.stdout
+    files = [f for f in project.rglob("*") if f.suffix in (".py", ".cc", ".h", ".toml")]
+    old = [f for f in files if re.search("(?i)clip_?rows|example[>_]", f.read_text() + f.name)]
+    assert old == []
 
 
 @pytest.mark.full

@@ -47,6 +47,9 @@ CMAKE = By("tests/build/test_session_cmake.py", "test_builds_and_installs_the_li
 TUTORIAL = By("tests/docs/test_tutorial.py", "test_commands_of_the_tutorial", ())
 C_API_OP = By("tests/build/test_c_api_op.py", "test_commands_of_the_page", ())
 
+C_API_COMPILER = By("tests/build/test_c_api_op.py", "test_the_command_of_the_compiler", ())
+IMPORT = "import tensorflow as tf"
+
 COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     # README.md, CONTRIBUTING.md
     DEMO: By("tests/cli/test_demo.py", "test_full_run", ("demo",)),
@@ -111,6 +114,12 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     ),
     "pip install --no-build-isolation '.[test]'": C_API_OP,
     "pytest": C_API_OP,
+    f'python -c "{IMPORT}; print(*tf.sysconfig.get_link_flags())" > link_flags': C_API_COMPILER,
+    f"python -c \"{IMPORT}; print('-isystem', tf.sysconfig.get_include())\" > headers": (
+        C_API_COMPILER
+    ),
+    "c++ -std=c++17 -O2 -shared -fPIC @headers src/*.cc -Wl,--no-as-needed @link_flags "
+    "-o libclip_rows.so": C_API_COMPILER,
     f'INCLUDE=$(python -c "{FOLDERS}.get_include())")': STEP,
     f'LIB=$(python -c "{FOLDERS}.get_library_dir())")': STEP,
     'cc -std=c11 -O2 -Wall -Wextra -pedantic step.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" '
@@ -143,7 +152,7 @@ TEXTS = {  # by page and language; for each block what compares it
     ("docs/reference/cudnn_rnn.md", "text"): [ERRORS],
     ("docs/reference/mpsgraph.md", "text"): [ERRORS],
     ("docs/guide/tensorflow_op.md", "cpp"): [
-        By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())
+        *[By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())] * 3
     ],
     ("docs/guide/tutorial.md", "c"): [TUTORIAL],
     ("docs/guide/serve_one_step.md", "c"): [

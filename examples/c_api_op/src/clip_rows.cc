@@ -1,31 +1,11 @@
 // ClipRows: scales the rows of a matrix to Euclidean norms of at most max_norm.
-#include <tensorflow/c/kernels.h>
-#include <tensorflow/c/ops.h>
-#include <tensorflow/c/tf_status.h>
-#include <tensorflow/c/tf_tensor.h>
-
 #include <cmath>
-#include <cstdio>
-#include <memory>
+
+#include "c_api.h"
 
 namespace {
 
 constexpr char kOp[] = "Example>ClipRows";
-
-struct Delete {
-  void operator()(TF_ShapeHandle* shape) const { TF_DeleteShapeHandle(shape); }
-  void operator()(TF_Status* status) const { TF_DeleteStatus(status); }
-  void operator()(TF_Tensor* tensor) const { TF_DeleteTensor(tensor); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Delete>;
-
-template <class T>
-constexpr TF_DataType kType = TF_FLOAT;
-template <>
-constexpr TF_DataType kType<double> = TF_DOUBLE;
-
-bool Ok(const TF_Status* status) { return TF_GetCode(status) == TF_OK; }
 
 // The output has the shape of the input, a matrix.
 void InferShape(TF_ShapeInferenceContext* context, TF_Status* status) {
@@ -82,15 +62,6 @@ void Compute(void* max_norm, TF_OpKernelContext* context) {
 
 void Destroy(void* max_norm) { delete static_cast<float*>(max_norm); }
 
-template <class T>
-void RegisterKernel(TF_Status* status) {
-  if (!Ok(status)) return;
-  TF_KernelBuilder* kernel =
-      TF_NewKernelBuilder(kOp, "CPU", &Create, &Compute<T>, &Destroy);
-  TF_KernelBuilder_TypeConstraint(kernel, "T", kType<T>, status);
-  if (Ok(status)) TF_RegisterKernelBuilder(kOp, kernel, status);
-}
-
 const bool registered = [] {
   const Owned<TF_Status> owned(TF_NewStatus());
   TF_Status* status = owned.get();
@@ -101,8 +72,8 @@ const bool registered = [] {
   TF_OpDefinitionBuilderAddOutput(op, "y: T");
   TF_OpDefinitionBuilderSetShapeInferenceFunction(op, &InferShape);
   TF_RegisterOpDefinition(op, status);
-  RegisterKernel<float>(status);
-  RegisterKernel<double>(status);
+  Register<float>(kOp, {&Create, &Compute<float>, &Destroy}, status);
+  Register<double>(kOp, {&Create, &Compute<double>, &Destroy}, status);
   if (!Ok(status)) std::fprintf(stderr, "%s: %s\n", kOp, TF_Message(status));
   return Ok(status);
 }();
