@@ -38,7 +38,6 @@ CHILDREN = {
         *("decisions/README", f"{COPIES}/benchmarks/NOTES"),
         *("reference/releases", f"{COPIES}/SECURITY", f"{COPIES}/CODE_OF_CONDUCT"),
     ),
-    "decisions/README": ("decisions/[0-9]*",),
     "design/threads": (f"{COPIES}/benchmarks/threads",),
     "reference/benchmarks": (
         f"{COPIES}/benchmarks/table",
