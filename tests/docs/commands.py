@@ -149,11 +149,7 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "tf-lstm-ops selftest --device GPU": Not("needs a GPU; tests/devices/gate.py emulates one"),
 }
 
-ERRORS = By("tests/docs/test_pages.py", "test_errors_are_as_shown", ())
 TEXTS = {  # by page and language; for each block what compares it
-    ("docs/reference/block_cell.md", "text"): [ERRORS],
-    ("docs/reference/cudnn_rnn.md", "text"): [ERRORS],
-    ("docs/reference/mpsgraph.md", "text"): [ERRORS],
     ("docs/guide/tensorflow_op.md", "cpp"): [
         *[By("tests/build/test_c_api_op.py", "test_page_shows_the_files", ())] * 2
     ],

@@ -1,15 +1,11 @@
-"""The documentation: examples run, errors read as shown, links and paths lead somewhere."""
+"""The documentation: examples run, links and paths lead somewhere."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import tensorflow as tf
 
 from pages import ROOT, anchors, blocks, links, pasted, run_examples
-from tf_lstm_ops import raw_ops
 
 DOCS = ROOT / "docs"
 # docs/project has copies that docs/_ext/repository_pages.py makes when the site is built.
@@ -166,87 +162,6 @@ def test_interoperability_table_names_tests() -> None:
         assert len(row) == 2
         for cell in row:
             assert_links_tests(DOCS, cell)
-
-
-def block_cell(**wrong: Any) -> Any:
-    """BlockLSTM with T, B, I, H = 7, 3, 2, 5 and an argument that is wrong."""
-    arguments = {
-        "seq_len_max": tf.constant(7, tf.int64),
-        "x": tf.zeros([7, 3, 2]),
-        **{name: tf.zeros([3, 5]) for name in ("cs_prev", "h_prev")},
-        "w": tf.zeros([7, 20]),
-        **{name: tf.zeros([5]) for name in ("wci", "wcf", "wco")},
-        "b": tf.zeros([20]),
-    }
-    return raw_ops.BlockLSTM(**{**arguments, **wrong})
-
-
-def cudnn_rnn(**wrong: Any) -> Any:
-    """CudnnRNNV3 with T, B, I, H = 7, 3, 3, 4."""
-    arguments = {
-        "input": tf.zeros([7, 3, 3]),
-        "input_h": tf.zeros([2, 3, 4]),
-        "input_c": tf.zeros([2, 3, 4]),
-        "params": tf.zeros([2 * 4 * 4 * (3 + 4) + 2 * 32]),
-        "sequence_lengths": [7, 7, 7],
-        "direction": "bidirectional",
-    }
-    return raw_ops.CudnnRNNV3(**{**arguments, **wrong})
-
-
-def conversion(shape: list[int]) -> Any:
-    """The input matrices of an LSTM with I = 3 and H = 4, of which the fourth is wrong."""
-    weights = [tf.zeros([4, 3])] * 4 + [tf.zeros([4, 4])] * 4
-    weights[3] = tf.zeros(shape)
-    sizes = {"num_layers": 1, "num_units": 4, "input_size": 3}
-    return raw_ops.CudnnRNNCanonicalToParams(**sizes, weights=weights, biases=[tf.zeros([4])] * 8)
-
-
-def mpsgraph(**wrong: Any) -> Any:
-    """MPSGraphLSTM with T, N, I, H = 7, 4, 3, 5 and two directions."""
-    arguments = {
-        "source": tf.zeros([7, 4, 3]),
-        "recurrent_weight": tf.zeros([2, 20, 5]),
-        "input_weight": tf.zeros([40, 3]),
-    }
-    return raw_ops.MPSGraphLSTM(**{**arguments, **wrong}, bidirectional=True)
-
-
-# For each line of the page's block of errors a call that gives it.
-ERRORS: dict[str, list[Callable[[], Any]]] = {
-    "block_cell": [
-        lambda: block_cell(x=tf.zeros([7, 3])),
-        lambda: block_cell(wci=tf.zeros([3])),
-        lambda: block_cell(cs_prev=tf.zeros([2, 0])),
-        lambda: block_cell(seq_len_max=tf.constant(8, tf.int64)),
-        lambda: block_cell(h_prev=tf.zeros([3, 5], tf.float64)),
-    ],
-    "cudnn_rnn": [
-        lambda: cudnn_rnn(input=tf.zeros([7, 3])),
-        lambda: cudnn_rnn(input_h=tf.zeros([2, 4, 4])),
-        lambda: cudnn_rnn(input_c=tf.zeros([2, 3, 5])),
-        lambda: cudnn_rnn(params=tf.zeros([10])),
-        lambda: cudnn_rnn(sequence_lengths=[7, 0, 9]),
-        lambda: conversion([4, 4]),
-    ],
-    "mpsgraph": [
-        lambda: mpsgraph(source=tf.zeros([7, 3])),
-        lambda: mpsgraph(bias=tf.zeros([20])),
-        lambda: mpsgraph(mask=tf.zeros([5])),
-        lambda: mpsgraph(recurrent_weight=tf.zeros([2, 0, 0])),
-        lambda: mpsgraph(init_state=tf.zeros([4, 10], tf.float64)),
-    ],
-}
-
-
-@pytest.mark.parametrize("page", ERRORS)
-def test_errors_are_as_shown(page: str) -> None:
-    text = text_of(DOCS / "reference" / f"{page}.md").partition("\n## Errors\n")[2]
-    messages = blocks(text, "text")[0].splitlines()
-    for call, message in zip(ERRORS[page], messages, strict=True):
-        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
-            call()
-        assert message in str(caught.value)
 
 
 def test_call_path_of_the_cpu_engine_names_functions_of_its_files() -> None:
