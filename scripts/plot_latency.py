@@ -52,8 +52,14 @@ def curves(record: dict[str, Any]) -> Curves:
     return {name: curve for name, curve in found.items() if curve}
 
 
+def summary(found: Curves) -> str:
+    """The plot in a few words: the times of 16 units."""
+    times = (f"{LINES[name][0]} {float(f'{curve[16]:.2g}'):g}" for name, curve in found.items())
+    return f"A log plot of one step by units. With 16 units it takes, in µs: {', '.join(times)}."
+
+
 def description(found: Curves) -> str:
-    """The plot in words."""
+    """All numbers of the plot."""
     units = ", ".join(str(n) for n in UNITS)
     lines = []
     for name, curve in found.items():
@@ -128,7 +134,7 @@ def label_lines(axes: Axes, found: Curves) -> None:
 def main(folder: Path = FOLDER) -> None:
     record = json.loads((folder / NAME).read_text(encoding="utf-8"))
     found = curves(record)
-    print(description(found))
+    print(summary(found))
     for theme in svg.THEMES:
         save(found, theme, folder / f"latency-{theme}.svg", note(record))
 

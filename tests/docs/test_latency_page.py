@@ -17,7 +17,7 @@ def test_the_guide_describes_the_plot() -> None:
     )
     assert (PAGE.parent / dark).is_file() and (PAGE.parent / light).is_file()
     record = json.loads((ROOT / "benchmarks" / "latency.json").read_text())
-    assert alt == plot_latency.description(plot_latency.curves(record))
+    assert alt == plot_latency.summary(plot_latency.curves(record))
 
 
 def test_the_plot_has_the_numbers() -> None:
