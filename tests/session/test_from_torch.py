@@ -275,6 +275,11 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "prune.remove",
     ),
     "scripted": (lambda: torch.jit.script(nn.Linear(C, 2)), "before the quantization or torch.jit"),
+    "of several devices": (
+        lambda: nn.DataParallel(nn.LSTM(C, 2)),
+        "DataParallel: it is another form of a module. Pass its attribute module",
+    ),
+    "compiled": (lambda: [torch.compile(nn.LSTM(C, 2))], "Pass its attribute _orig_mod"),
     "a cell": (lambda: nn.LSTMCell(C, 2), r"layers.LSTM\(LSTMWeights.from_torch\(cell\)"),
     "another class": (
         lambda: nn.Conv2d(1, 1, 2),

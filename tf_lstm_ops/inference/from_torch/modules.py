@@ -14,6 +14,12 @@ from tf_lstm_ops.inference.from_torch.kinds import KINDS
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _RECURRENT = ("LSTM", "GRU", "RNN")
+# Classes around a module, and the attribute that has the module.
+_WRAPPERS = {
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "OptimizedModule": "_orig_mod",  # of torch.compile
+}
 _MODES = {"RNN_TANH": "tanh", "RNN_RELU": "relu"}
 
 
@@ -61,6 +67,8 @@ def _require_known(label: str, module: Any) -> None:
     """Refuses what may compute something else than the class of torch.nn says."""
     nn = sys.modules["torch"].nn
     cls = type(module)
+    if hasattr(module, inside := _WRAPPERS.get(cls.__name__, "")):
+        raise ValueError(f"{label}: it is another form of a module. Pass its attribute {inside}")
     if cls is not nn.Sequential:
         if cls is not getattr(nn, cls.__name__, None):
             raise ValueError(f"{label}: {_other_class(cls, nn)}")
