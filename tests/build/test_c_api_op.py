@@ -76,6 +76,13 @@ def test_commands_of_the_page(environment, tmp_path) -> None:
     assert example.stdout.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", PAGE, re.MULTILINE)
 
 
+def test_the_commands_of_the_readme() -> None:
+    """They copy the project, and run what the page runs."""
+    [copy, build] = blocks((ROOT / "README.md").read_text(), "sh")[0].splitlines()
+    assert copy.split()[:3] == ["cp", "-r", EXAMPLE.relative_to(ROOT).as_posix()]
+    assert build.split(" && ") == blocks(PAGE, "sh")[0].splitlines()
+
+
 @pytest.mark.full
 def test_the_command_of_the_compiler(environment, tmp_path) -> None:
     project = copy_project(tmp_path / "project")

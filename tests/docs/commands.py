@@ -116,6 +116,10 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "-o stream": FRAMEWORKS,
     "./stream net.session 1 1000": FRAMEWORKS,
     "pip install --no-build-isolation '.[test]'": C_API_OP,
+    "cp -r examples/c_api_op my_op && cd my_op": By(
+        "tests/build/test_c_api_op.py", "test_the_commands_of_the_readme", ("cp",)
+    ),
+    "pip install --no-build-isolation '.[test]' && pytest": C_API_OP,
     "pytest": C_API_OP,
     f'python -c "{IMPORT}; print(*tf.sysconfig.get_link_flags())" > link_flags': C_API_COMPILER,
     f"python -c \"{IMPORT}; print('-isystem', tf.sysconfig.get_include())\" > headers": (
