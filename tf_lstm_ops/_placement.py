@@ -23,6 +23,11 @@ from tf_lstm_ops import _gpu, _kernels, _tf_private
 # kernels" are those of this package; "plain ops" is a loop of TensorFlow's ops.
 Path = Literal["no GPU", "cuDNN", "GPU kernels", "plain ops", "CPU kernels"]
 
+# The attributes of KerasLSTM and its gradient that the CUDA kernels have, some for their defaults.
+_CUDA_ATTRIBUTES = {
+    *("go_backwards", "zero_output_for_mask", "return_sequences", "needs_x_grad", "training"),
+    *("cell_clip", "proj_clip", "activation", "recurrent_activation"),
+}
 # Inputs of the layers' ops that the CUDA kernels lack.
 _NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
 _ROWS_BEFORE_MACOS_14_4 = 32768
@@ -62,7 +67,7 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
         return given["input"].dtype != tf.bfloat16
-    if has_other_activations(given):
+    if has_other_activations(given) or (op.startswith("Keras") and _has_new_attribute(given)):
         return False
     return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
 
@@ -183,7 +188,14 @@ def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     if tf.executing_eagerly() and not _gpu.status().on:
         return False
     projection = args[_PROJECTION] if args else kwargs["projection"]
-    return has_other_activations(kwargs) or projection.shape != [0]
+    is_other = has_other_activations(kwargs) or _has_new_attribute(kwargs)
+    return is_other or projection.shape != [0]
+
+
+def _has_new_attribute(arguments: Mapping[str, Any]) -> bool:
+    """Whether a call of a layer's op sets an attribute that the CUDA kernels do not know."""
+    given = {name: v for name, v in arguments.items() if isinstance(v, bool | int | float | str)}
+    return any(value for name, value in given.items() if name not in _CUDA_ATTRIBUTES)
 
 
 def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> Path:

@@ -78,6 +78,15 @@ def test_session(weights: str, model: keras.Model, capsys) -> None:
 
 
 @pytest.mark.full  # tf2onnx
+def test_a_session_that_cannot_stream(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    both = layers.Bidirectional(layers.LSTM(4), name="both")
+    keras.Sequential([keras.Input((None, 3)), both]).save("model.keras")
+    convert("model.keras", "model.session")
+    words = "Note: the session cannot stream: a layer reads the sequence backwards: both"
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
 def test_onnx_and_a_session_of_it(model: keras.Model, capsys) -> None:
     pytest.importorskip("tf2onnx", reason="the converter of all other layers")
     convert("model.keras", "model.onnx")

@@ -85,3 +85,13 @@ def test_an_export_that_does_not_work_is_never_nothing(tmp_path: Path, capsys, m
     assert __main__.main(["doctor", str(file)]) == 0
     printed = capsys.readouterr().out
     assert printed.endswith("\nNothing to change in the layers. 2 exports do not work.\n")
+
+
+def test_a_session_that_cannot_stream() -> None:
+    """It works, for whole sequences."""
+    both = layers.Bidirectional(layers.LSTM(4), name="both")
+    found = doctor_exports.attempt("session", keras.Sequential([keras.Input((None, 3)), both]))
+    assert found.works
+    assert found.reason == "the session cannot stream: a layer reads the sequence backwards: both"
+    model = keras.Sequential([keras.Input((None, 3)), layers.LSTM(4)])
+    assert doctor_exports.attempt("session", model).reason is None

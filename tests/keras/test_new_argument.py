@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from tf_lstm_ops import op_definitions
+from tf_lstm_ops import _gpu, _placement, op_definitions
 from tf_lstm_ops.export import onnx_trace
 from tf_lstm_ops.export.lite import layers as lite
 from tf_lstm_ops.keras import LSTM, LSTMCell, StackedLSTM, counterparts, lstm, lstm_cell
+from tf_lstm_ops.weights import LSTMWeights
 
 
 @pytest.fixture
@@ -46,6 +47,19 @@ def test_stock_layers_do_not_have_it(layer: Any) -> None:
 def test_stacks_do_not_have_it() -> None:
     with pytest.raises(ValueError, match="zoneout_c"):
         StackedLSTM(2, 2, zoneout_c=0.3)
+
+
+def test_weights_of_other_formats_do_not_have_it(layer: Any) -> None:
+    layer.build((None, None, 3))
+    with pytest.raises(ValueError, match="has zoneout_c, which other formats of weights do not"):
+        LSTMWeights.from_keras(layer)
+
+
+def test_cuda_kernels_do_not_have_it(layer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph that another machine may load places such a call on the CPU."""
+    monkeypatch.setattr(_gpu, "status", lambda: _gpu.Status(True, "forced", "", cuda=True))
+    assert _placement.has_kernel("KerasLSTM", {"cell_clip": 1.0})
+    assert not _placement.has_kernel("KerasLSTM", {"cell_clip": 1.0, "zoneout_c": 0.3})
 
 
 def test_no_op_that_ignores_it(without_attribute: Any) -> None:

@@ -315,3 +315,20 @@ def test_with_numpy_only(tmp_path: Path) -> None:
     process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert process.returncode == 0, process.stderr
     assert process.stdout.endswith("\n0.0\n")
+
+
+def test_a_keras_model_is_called_in_a_graph() -> None:
+    """So that its time is that of `predict`, without the cost of eager ops."""
+    eager = []
+
+    class Noticing(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            eager.append(keras.tree.flatten(x)[0].__class__.__name__ == "EagerTensor")
+            return x
+
+    inputs = keras.Input((None, C))
+    model = keras.Model(inputs, LSTM(8)(Noticing()(inputs)))
+    session = Session(keras.Sequential([keras.Input((None, C)), model.layers[-1]]))
+    eager.clear()
+    session.compare(model, np.ones((2, 3, C), "float32"))
+    assert eager == [False]

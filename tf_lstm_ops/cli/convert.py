@@ -125,6 +125,11 @@ def _session_of_onnx(arguments: argparse.Namespace) -> str:
 
 def _saved(session: Any, arguments: argparse.Namespace) -> str:
     session.save(arguments.target)
+    note = messages.no_stream(session)
+    return _weights_of(session, arguments) + (f". Note: {note}" if note else "")
+
+
+def _weights_of(session: Any, arguments: argparse.Namespace) -> str:
     kinds = [each.type for each in session.weights]
     if arguments.weights == "float32":
         return "a session with float32 weights"

@@ -12,15 +12,23 @@ from tf_lstm_ops import export, inference
 from tf_lstm_ops.cli import messages, output
 from tf_lstm_ops.export import errors
 
+
+def _session(model: Any, path: Path) -> str | None:
+    """Returns what to know about the session."""
+    session = inference.Session(model)
+    session.save(path)
+    return messages.no_stream(session)
+
+
 # The exports by the name of the call, without the arguments that all have.
-EXPORTS: dict[str, Callable[[Any, Path], None]] = {
+EXPORTS: dict[str, Callable[[Any, Path], Any]] = {
     "saved_model": lambda model, path: export.saved_model(model, path),
     "saved_model(portable=True)": lambda model, path: export.saved_model(
         model, path, portable=True
     ),
     "onnx": lambda model, path: export.onnx(model, path),
     "tflite": lambda model, path: export.tflite(model, path),
-    "session": lambda model, path: inference.Session(model).save(path),
+    "session": _session,
 }
 
 
@@ -55,7 +63,7 @@ def attempt(name: str, model: Any) -> Export:
         path = Path(folder, "model")
         try:
             with output.silence():
-                EXPORTS[name](model, path)
+                note = EXPORTS[name](model, path)
         except errors.UnknownSteps as error:
             change = (
                 "give keras.Input a fixed number of steps, or the export an input_signature. The "
@@ -66,7 +74,7 @@ def attempt(name: str, model: Any) -> Export:
         except Exception as error:  # TensorFlow, Keras and tf2onnx raise many types
             return Export(name, False, _in_words(error, path))
         notes = [_in_words(w.message, path) for w in said if "was not compared" in str(w.message)]
-    return Export(name, True, notes[0] if notes else None)
+    return Export(name, True, note if isinstance(note, str) else notes[0] if notes else None)
 
 
 def _in_words(error: Any, path: Path) -> str:

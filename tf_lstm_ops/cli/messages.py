@@ -1,8 +1,9 @@
-"""Messages of other libraries' errors, in a form that fits a terminal."""
+"""Messages of errors, in a form that fits a terminal."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # A code object as Keras writes it into a configuration: marshal's bytes, encoded with base64.
 _BYTE_CODE = re.compile(r"'(?:4w|Yw)[\w+/=\\]{20,}'")
@@ -46,3 +47,21 @@ def one_line(error: Exception, limit: int = 400) -> str:
     text = _COLOURS.sub("", _BYTE_CODE.sub("'...'", cause(error)))
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def no_stream(session: Any) -> str | None:
+    """Why a session computes whole sequences only.
+
+    Args:
+      session: a session.
+
+    Returns:
+      The reason; None if it has streams.
+    """
+    if session.can_stream:
+        return None
+    try:
+        session.stream()
+    except ValueError as error:
+        return one_line(error)
+    return None

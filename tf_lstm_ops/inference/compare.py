@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,7 @@ def compare(
         )
     results = Arguments("model_or_session(x)", outputs.specs, outputs.structure)
     x, mask = _converted(x, mask, inputs)
+    other = _in_a_graph(other)
     masks = {} if mask is None else {"mask": mask}
 
     def run_session() -> list[Array]:
@@ -132,6 +134,16 @@ def compare(
             )
         errors.append(output_errors(spec.name or f"output {k}", a, b))
     return Comparison(tuple(errors), *_seconds(run_session, run_other))
+
+
+def _in_a_graph(other: Any) -> Any:
+    """A Keras model as a tf.function, as `predict` runs it; anything else as it is."""
+    keras, tensorflow = sys.modules.get("keras"), sys.modules.get("tensorflow")
+    if not (keras and tensorflow and isinstance(other, keras.Model)):
+        return other
+    if other.run_eagerly or keras.backend.backend() != "tensorflow":
+        return other
+    return tensorflow.function(other, autograph=False)
 
 
 def differences(a: Array, b: Array) -> Doubles:

@@ -321,8 +321,8 @@ class Session(Sources):
 
         The reference is the first result of ``model_or_session(x)``, with ``mask=mask`` if there is
         a mask. Both are called in turn, at least seven times and for at least 0.2 seconds; the
-        first two calls are not timed. The time of a call includes the conversion of its result to
-        NumPy arrays.
+        first two calls are not timed. A Keras model is called in a ``tf.function``. The time of a
+        call includes the conversion of its result to NumPy arrays.
 
         >>> import numpy as np
         >>> from tf_lstm_ops.inference import Session, layers

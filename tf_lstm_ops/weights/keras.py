@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+# Arguments that weights express, and clips, which are no part of the weights in any format.
+_KNOWN_ARGUMENTS = ("use_peephole", "projection_size", "cell_clip", "proj_clip")
+
+
 class KerasFormat(Weights):
     """Reads and writes the lists of arrays of `get_weights` and `set_weights`."""
 
@@ -36,7 +40,8 @@ class KerasFormat(Weights):
 
         Raises:
           ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
-            are inconsistent, a layer is not built yet, or one has a replaced method or cell.
+            are inconsistent, a layer is not built yet, or one has a replaced method or cell, or an
+            argument that the formats do not have, such as layer_normalization.
         """
         if hasattr(source, "_arrays_by_layer"):
             _require_known(source)
@@ -115,6 +120,20 @@ def _require_known(layer: Any) -> None:
         )
 
 
+def _require_known_arguments(layer: Any) -> None:
+    """An argument of this package's layers may change what the weights mean."""
+    if not type(layer).__module__.startswith("tf_lstm_ops."):
+        return
+    from tf_lstm_ops.keras.lstm_cell import given_own_arguments
+
+    unknown = [name for name in given_own_arguments(layer) if name not in _KNOWN_ARGUMENTS]
+    if unknown:
+        raise ValueError(
+            f"{layer.name} has {' and '.join(unknown)}, which other formats of weights do not "
+            "have. Its get_weights() are arrays for a layer with the same arguments"
+        )
+
+
 def _require_own_weights(layer: Any) -> None:
     """`get_weights` does not have a tensor that was assigned to an attribute of the cell."""
     if reason := _deviation.of_weights(layer):
@@ -140,6 +159,7 @@ def _keras_cells(source: Any, name: str, gates: int) -> list[list[Array]]:
         source = source.get_weights()
     elif hasattr(source, "cell"):
         _require_known(source)
+        _require_known_arguments(source)
         require(source.weights, f"{source.name} has no weights yet; build it first")
         _require_own_weights(source)
         cell = [as_array(w) for w in source.get_weights()]
