@@ -144,7 +144,7 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "cmake -S cc/session -B .build/session": CMAKE,
     "cmake --build .build/session --parallel": CMAKE,
     "cmake --install .build/session --prefix installed": CMAKE,
-    "tf-lstm-ops doctor speakers.keras": TUTORIAL,
+    "tf-lstm-ops doctor speakers.keras --batch 27 --steps 29": TUTORIAL,
     "INCLUDE=$(tf-lstm-ops info --include-dir)": TUTORIAL,
     "LIB=$(tf-lstm-ops info --library-dir)": TUTORIAL,
     'cc -std=c11 speaker.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" -ltf_lstm_ops_inference '
