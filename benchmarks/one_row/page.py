@@ -22,7 +22,7 @@ one thread, except in whole sequences.
   "eager op" the ops behind its layers.
 * `Session` is a stream of `tf_lstm_ops.inference.Session` in Python, `C` the same in C. In C the
   median is that of {batch} calls between two readings of the clock. The percentile is that of
-  single calls. "int8" is one with weights in int8.
+  single calls.
 * ONNX Runtime, OpenVINO and LiteRT are called from Python. The row of one unit shows what a call
   costs. ONNX Runtime has IO binding or none, whichever is faster. OpenVINO has the latency hint.
   The states are inputs and outputs, which are swapped, not copied, except in LiteRT.
