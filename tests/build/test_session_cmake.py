@@ -72,7 +72,7 @@ def test_links_with_the_same_options_and_order(tmp_path: Path) -> None:
         assert [*dict.fromkeys(sets)] == ["baseline", *native["FLAGS"][simd]]
 
 
-@pytest.mark.full  # it compiles for minutes
+@pytest.mark.slow  # it compiles for minutes
 def test_builds_and_installs_the_library(tmp_path: Path) -> None:
     build, installed, program = tmp_path / "build", tmp_path / "installed", tmp_path / "program"
     configure(build)

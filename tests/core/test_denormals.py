@@ -60,7 +60,7 @@ def digests(threads: int, first: str) -> dict[str, dict[str, list[str]]]:
     return json.loads(run.stdout.splitlines()[-1])
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_bits_of_denormal_numbers() -> None:
     runs = [digests(1, "eager"), *(digests(2, first) for first in WAYS)]
     wanted = runs[0]
