@@ -131,8 +131,9 @@ def test_torch_save(tmp_path: Path, rng: np.random.Generator) -> None:
             return Path.touch, (tmp_path / "run",)
 
     torch.save({"a": Code()}, path)
-    with pytest.raises(ValueError, match=r"torch.save\(model.state_dict\(\), path\)"):
+    with pytest.raises(ValueError, match=r"torch.save\(model.state_dict\(\), path\)") as caught:
         Session.from_torch(path, LISTED)
+    assert "\x1b" not in str(caught.value)
     assert not (tmp_path / "run").exists()
     for value, text in ((torch.zeros(2), "has torch.Tensor in it"), (torch.nn.ReLU(), "cannot be")):
         torch.save(value, path)

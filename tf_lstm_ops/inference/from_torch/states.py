@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -86,7 +87,7 @@ def _pickled(path: str) -> State:
     try:
         found: State = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a damaged file anything
-        said = textwrap.shorten(str(error), 200)
+        said = textwrap.shorten(re.sub(r"\x1b\[\d*m", "", str(error)), 200)  # without colours
         raise ValueError(
             f"{path} cannot be read as a state dict: {type(error).__name__}: {said}. A file must "
             "have tensors only: write it with torch.save(model.state_dict(), path). A whole model "
