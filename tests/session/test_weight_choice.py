@@ -110,6 +110,10 @@ def test_one_name_for_several_layers_of_a_module() -> None:
     assert typed(names[1]) == [0, 2, 0]
     with pytest.raises(ValueError, match="Received: 'lst'"):
         typed("lst")
+    exact = [layers.Dense(normal(4, 4), name=name) for name in ("a", "a (b)")]
+    made = graph.lower(x, layers.Chain(exact)(x))
+    assert typed("a") == [2, 0]
+    made = graph.lower(x, layers.Chain(chain)(x))
     with pytest.raises(ValueError, match=r"once. Received: 'lstm \(LSTM\)' for int8"):
         weight_types.applied(made, {"int8": ["lstm"], "bfloat16": ["lstm (LSTM)"]})
 

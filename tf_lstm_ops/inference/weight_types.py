@@ -181,7 +181,8 @@ def _by_name(weights: Mapping[str, Iterable[str]], known: set[str]) -> dict[str,
         for name in names:
             if not isinstance(name, str):
                 raise _no_names(key, name)
-            found = [each for each in known if each == name or each.startswith(f"{name} (")]
+            of_module = [each for each in sorted(known) if each.startswith(f"{name} (")]
+            found = [name] if name in known else of_module
             if not found:
                 raise ValueError(
                     f"weights[{key!r}] must have names of layers with such weights: "
