@@ -70,9 +70,10 @@ WITH_CUDA = {
     "stock names are TensorFlow's own there": ("*stock*",),
     "an op of TensorFlow's has no kernel for the device": ("*test_a_loop_of_calls_is_one_call*",),
     # TensorFlow's op for cuDNN would compute it, and has no kernel here.
-    "a GRU is plain ops": (
+    "a GRU is plain ops, and so is a SimpleRNN": (
         "*test_a_row_does_not_depend_on_its_batch?GRU*",
         "*test_the_gradient_of_the_input_is_computed_only_where_it_is_needed?GRU*",
+        "*test_the_gradient_of_the_input_is_computed_only_where_it_is_needed?SimpleRNN*",
     ),
     # TensorFlow's own op computes these calls on a GPU, and has no kernel here.
     "the kernels of the CudnnRNN family have no bfloat16 and no dropout": (

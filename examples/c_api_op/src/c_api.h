@@ -23,7 +23,9 @@ template <class T>
 using Owned = std::unique_ptr<T, Delete>;
 
 template <class T>
-constexpr TF_DataType kType = TF_FLOAT;
+constexpr TF_DataType kType = TF_DataType(0);  // of a type that is not below
+template <>
+constexpr TF_DataType kType<float> = TF_FLOAT;
 template <>
 constexpr TF_DataType kType<double> = TF_DOUBLE;
 
@@ -39,6 +41,7 @@ struct Kernel {
 // Registers a kernel for the type T of an op's attribute "T".
 template <class T>
 void Register(const char* op, const Kernel& kernel, TF_Status* status) {
+  static_assert(kType<T> != 0, "kType lacks the type of the kernel");
   if (!Ok(status)) return;
   TF_KernelBuilder* builder = TF_NewKernelBuilder(
       op, "CPU", kernel.create, kernel.compute, kernel.destroy);
