@@ -42,7 +42,10 @@ x = torch.ones(1, 3)
 """
 TORCH_RESULT = """
 assert y.shape == (1, 2)
-assert (Session.load("net.session").stream()(x) == y).all()
+session.save("net.session")
+again = Session.load("net.session").stream()
+assert (again(x) == y).all()
+assert (again(x) == stream(x)).all() and (stream(x) != y).any()  # the states go on
 """
 
 
