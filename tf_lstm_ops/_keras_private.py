@@ -244,19 +244,37 @@ def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, An
 
     Returns:
       The layer or operation; the symbolic tensors among its arguments; its positional and its named
-      arguments. Masks that Keras itself passes on, those of the first argument, are left out.
+      arguments. The mask that Keras itself passes on is among the named ones.
     """
-    import keras
-
     history = tensor._keras_history
     node = history.operation._inbound_nodes[history.node_index]
-    args, kwargs = node.arguments.args, dict(node.arguments.kwargs)
-    tensors, masks = list(node.input_tensors), keras.tree.flatten(kwargs.get("mask"))
-    passed_on = [getattr(each, "_keras_mask", None) for each in keras.tree.flatten(args[:1])]
-    if [*map(id, masks)] == [*map(id, passed_on)]:
-        kwargs.pop("mask", None)
-        tensors = [each for each in tensors if not any(each is mask for mask in masks)]
-    return history.operation, tensors, args, kwargs
+    arguments = node.arguments
+    return history.operation, list(node.input_tensors), arguments.args, dict(arguments.kwargs)
+
+
+def mask_of(tensor: Any) -> Any:
+    """The mask that a symbolic tensor carries.
+
+    Args:
+      tensor: the symbolic tensor.
+
+    Returns:
+      The symbolic mask, or None.
+    """
+    return getattr(tensor, "_keras_mask", None)
+
+
+def tensors(model: Any) -> list[Any]:
+    """The symbolic tensors in the graph of a model.
+
+    Args:
+      model: a functional or Sequential model, built.
+
+    Returns:
+      The tensors, each behind those from which it is computed.
+    """
+    levels = sorted(functional(model)._nodes_by_depth.items(), reverse=True)
+    return [each for _, nodes in levels for node in nodes for each in node.output_tensors]
 
 
 def gets_mask(layer: Any) -> bool:
@@ -269,7 +287,7 @@ def gets_mask(layer: Any) -> bool:
       Whether a mask is attached to an input of such a call, or given to it.
     """
     for node in layer._inbound_nodes:
-        masks = [getattr(tensor, "_keras_mask", None) for tensor in node.input_tensors]
+        masks = [mask_of(tensor) for tensor in node.input_tensors]
         if any(mask is not None for mask in (*masks, node.arguments.kwargs.get("mask"))):
             return True
     return False

@@ -192,20 +192,16 @@ def test_producer() -> None:
     assert kwargs["training"] is True and list(kwargs["initial_state"]) == [h, c]
 
 
-def test_producer_leaves_out_masks() -> None:
-    """Those that Keras passes on, of one input or of several; not those that a call gives."""
-    a, b = layers.Masking()(keras.Input([3, 4])), keras.Input([3, 4])
-    inner = keras.Model([x := keras.Input([3, 4]), y := keras.Input([3, 4])], layers.Add()([x, y]))
-    for given in (a, b):
-        _, inputs, args, kwargs = _keras_private.producer(layers.LSTM(2)(given))
-        assert len(inputs) == 1 and args[0] is given and kwargs.get("mask") is None
-    for pair in ([a, b], [b, b]):
-        called, inputs, args, kwargs = _keras_private.producer(inner(pair))
-        assert called is inner and [*map(id, inputs)] == [*map(id, pair)]
-        assert list(args[0]) == pair and "mask" not in kwargs
-    mask = keras.Input([3], dtype="bool")
-    _, inputs, _, kwargs = _keras_private.producer(layers.LSTM(2)(a, mask=mask))
-    assert kwargs["mask"] is mask and inputs[-1] is mask
+def test_mask_of_and_tensors() -> None:
+    x = keras.Input([3, 4])
+    masked = layers.Masking()(x)
+    y = layers.LSTM(2)(masked)
+    _, inputs, _, kwargs = _keras_private.producer(y)
+    assert inputs[0] is masked and kwargs["mask"] is _keras_private.mask_of(masked)
+    assert _keras_private.mask_of(x) is None
+    found = [id(each) for each in _keras_private.tensors(keras.Model(x, y))]
+    numbers = [found.index(id(each)) for each in (x, kwargs["mask"], y)]
+    assert numbers == sorted(numbers) and id(masked) in found
 
 
 def test_gets_mask() -> None:

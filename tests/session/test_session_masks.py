@@ -1,6 +1,7 @@
 """The masks of a session are those that Keras passes from layer to layer."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -21,7 +22,7 @@ from session.keras_models import (
     with_random_weights,
 )
 from tf_lstm_ops import keras as ours
-from tf_lstm_ops.inference import Session
+from tf_lstm_ops.inference import Session, keras_masks
 
 # Keras says so of each layer that takes a mask away.
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not support masking:UserWarning")
@@ -72,6 +73,20 @@ def _masked_decoder() -> keras.Model:
     return keras.Model([source, target], layers.LSTM(3)(y))
 
 
+def _given_mask(source_of_mask: int) -> Callable[[], keras.Model]:
+    """A call with an initial state and a mask: that of its own input, or of another layer."""
+
+    def model() -> keras.Model:
+        tensors = ids(T), ids(T)
+        sequences = [embedded(each) for each in tensors]
+        mask = sequences[source_of_mask]._keras_mask
+        y, h, c = ours.LSTM(5, return_sequences=True, return_state=True)(sequences[0])
+        y = ours.LSTM(5, return_sequences=True)(sequences[1], initial_state=[h, c], mask=mask)
+        return keras.Model([*tensors], [layers.LSTM(3)(y), layers.GlobalAveragePooling1D()(y)])
+
+    return model
+
+
 def _masked_nested() -> keras.Model:
     """The masks of several inputs go into a nested model, and out of it."""
     a, b = floats(T, C), floats(T, C)
@@ -105,6 +120,17 @@ def _masks_in_windows() -> keras.Model:
     return keras.Model(x, layers.LSTM(3)(layers.Masking(0.5)(y)))
 
 
+def _mask_of_operations(value: int) -> Callable[[], keras.Model]:
+    """A mask that differs from that of the embedding if the value is not 0."""
+
+    def model() -> keras.Model:
+        x = ids(T)
+        mask = keras.ops.not_equal(x, value)
+        return keras.Model(x, layers.LSTM(3, name="me")(embedded(x), mask=mask))
+
+    return model
+
+
 MASKED: dict[str, Callable[[], keras.Model]] = {
     "pooled": _pooled,
     "dense": _masked(lambda: layers.Dense(4), layers.LeakyReLU, layers.PReLU),
@@ -129,6 +155,9 @@ MASKED: dict[str, Callable[[], keras.Model]] = {
     },
     "merged with itself": _merged_with_itself,
     "decoder": _masked_decoder,
+    "given mask": _given_mask(1),
+    "mask of operations": _mask_of_operations(0),
+    "given mask of another": _given_mask(0),
     "nested": _masked_nested,
     "windows": _masked_windows,
     "words": _words,
@@ -139,6 +168,41 @@ MASKED: dict[str, Callable[[], keras.Model]] = {
 @pytest.mark.parametrize("kind", MASKED)
 def test_masks(kind: str, rng: np.random.Generator) -> None:
     model = MASKED[kind]()
+    check(model, rng, _inputs(model, rng))
+
+
+def _loaded(model: keras.Model, folder: Path) -> keras.Model:
+    model.save(folder / "model.keras")
+    return keras.models.load_model(folder / "model.keras")
+
+
+WAYS: dict[str, Callable[[keras.Model, Path], keras.Model]] = {
+    "cloned": lambda model, folder: keras.models.clone_model(model),
+    "loaded": _loaded,
+    "loaded twice": lambda model, folder: _loaded(_loaded(model, folder), folder),
+    "converted": lambda model, folder: ours.convert_model(_loaded(model, folder)),
+    "in place": lambda model, folder: ours.convert_model(_loaded(model, folder), in_place=True),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "kind",
+    ["lstm", "Concatenate True", "given mask of another"]
+    + [
+        pytest.param(kind, marks=pytest.mark.full)
+        for kind in MASKED
+        if kind not in ("lstm", "Concatenate True", "given mask of another")
+    ],
+)
+def test_masks_of_copies(kind: str, way: str, rng: np.random.Generator, tmp_path: Path) -> None:
+    """The configuration of a model computes the masks of calls by operations of its own."""
+    model = WAYS[way](MASKED[kind](), tmp_path)
+    check(model, rng, _inputs(model, rng))
+
+
+def _inputs(model: keras.Model, rng: np.random.Generator) -> Any:
+    """Sequences of which some steps are masked, but the first step of no row."""
     x = []
     for tensor in model.inputs:
         shape = (5, *(size or T for size in tensor.shape[1:]))
@@ -148,7 +212,7 @@ def test_masks(kind: str, rng: np.random.Generator) -> None:
             x.append(values.astype("int32"))
         else:
             x.append((rng.normal(size=shape) * (rng.random((*shape[:-1], 1)) < 0.6)).astype("f4"))
-    check(model, rng, x if len(x) > 1 else x[0])
+    return x if len(x) > 1 else x[0]
 
 
 def _two_masks(layer: keras.Layer) -> keras.Model:
@@ -170,6 +234,7 @@ def _words_of_sentences() -> keras.Model:
 
 
 REFUSED: dict[str, tuple[Callable[[], keras.Model], str]] = {
+    "operations": (_mask_of_operations(1), "the mask of its call is not that of an Embedding"),
     **{
         kind.__name__: (lambda k=kind: _two_masks(k(name="me")), "its input has a mask, with which")
         for kind in (layers.Multiply, layers.Maximum, layers.Minimum)
@@ -240,3 +305,23 @@ def test_masks_of_a_call(make: Callable[[], keras.Model], rng: np.random.Generat
         if is_sequence or mask[1] is None:
             want = keras.tree.map_structure(np.asarray, model(x, mask=mask))
             assert_close(session(x, mask), want)
+
+
+def test_masks_are_compared_by_their_operations() -> None:
+    """Those of one input or of several, which a configuration has twice."""
+    x, other = keras.Input([3, 4]), keras.Input([3, 4])
+    masked = layers.Masking(0.5)(x)
+    model = keras.Model([x, other], [layers.LSTM(2)(masked), layers.LSTM(2)(other)])
+    not_equal = keras.ops.not_equal
+    for mask, is_equal in (
+        (keras.ops.any(not_equal(x, 0.5), axis=-1), True),
+        (keras.ops.any(not_equal(x, 0.25), axis=-1), False),
+        (keras.ops.any(not_equal(x, 0.5), axis=1), False),
+        (keras.ops.any(not_equal(other, 0.5), axis=-1), False),
+        (keras.ops.all(not_equal(x, 0.5), axis=-1), False),
+    ):
+        assert keras_masks.are_carried(masked, mask) == is_equal
+        assert keras_masks.are_carried([other, masked], [None, mask]) == is_equal
+        assert not keras_masks.are_carried([masked, other], [None, mask])
+        found = keras_masks.carrier(model, mask)
+        assert found is masked if is_equal else found is None

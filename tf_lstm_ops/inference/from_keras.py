@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private, _received
-from tf_lstm_ops.inference import file, graph, keras_layers
+from tf_lstm_ops.inference import file, graph, keras_layers, keras_masks
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
@@ -181,7 +181,7 @@ def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int
         if id(tensor) in found:
             stack.pop()
             continue
-        call = _call_of(tensor)
+        call = _call_of(model, tensor)
         missing = [each for each in call.tensors if id(each) not in found]
         if missing:
             stack += missing
@@ -191,7 +191,9 @@ def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int
             _require_floats(model, call)
             inputs = [found[id(each)] for each in call.inputs]
             states = [found[id(each)] for each in call.states]
-            calls[key] = _apply(call.layer, inputs, states, batch_axes)
+            if call.carrier is not None:
+                inputs[0] = inputs[0].with_mask(found[id(call.carrier)].mask)
+            calls[key] = _apply(call.layer, inputs, states, batch_axes, call.is_masked)
         found[id(tensor)] = calls[key][index]
         stack.pop()
     return found
@@ -210,19 +212,28 @@ def _require_floats(model: Any, call: _Call) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """A call of a layer on symbolic tensors."""
+    """A call of a layer on symbolic tensors.
+
+    Attributes:
+      layer, inputs, states: the layer, its inputs, and its initial states.
+      carrier: the tensor whose mask the call has as an argument; None: the mask of the input.
+      is_masked: whether the layer computes with its mask.
+    """
 
     layer: Any
     inputs: list[Any]
     states: list[Any]
+    carrier: Any
+    is_masked: bool
 
     @property
     def tensors(self) -> list[Any]:
-        return [*self.inputs, *self.states]
+        carrier = [] if self.carrier is None else [self.carrier]
+        return [*self.inputs, *self.states, *carrier]
 
 
-def _call_of(tensor: Any) -> _Call:
-    """The call that made a symbolic tensor."""
+def _call_of(model: Any, tensor: Any) -> _Call:
+    """The call that made a symbolic tensor of a model."""
     layer, tensors, args, kwargs = _keras_private.producer(tensor)
     if not isinstance(layer, keras.Layer):
         raise unsupported(layer, f"it is {type(layer).__name__}, not a layer")
@@ -234,17 +245,38 @@ def _call_of(tensor: Any) -> _Call:
             states += [
                 each for each in keras.tree.flatten(further.pop(key, None)) if each is not None
             ]
+    mask = further.pop("mask", None)
+    masks = [each for each in keras.tree.flatten(mask) if each is not None]
+    carrier = _carrier(model, layer, inputs, mask) if masks else None
     if any(value is not None and value is not False for value in further.values()):
         raise unsupported(layer, "its call has further arguments")
-    if {id(each) for each in tensors} != {id(each) for each in (*inputs, *states)}:
+    if {id(each) for each in tensors} != {id(each) for each in (*inputs, *states, *masks)}:
         raise unsupported(layer, "an argument of its call is not an array")
-    return _Call(layer, inputs, states)
+    # Keras passes the mask of an input on, but not to a call that has initial states, too.
+    return _Call(layer, inputs, states, carrier, is_masked=bool(masks) or not states)
+
+
+def _carrier(model: Any, layer: Any, inputs: Sequence[Any], masks: Any) -> Any:
+    """The tensor whose mask a call has as an argument; None if the inputs have the masks."""
+    if keras_masks.are_carried(inputs, masks):
+        return None
+    found = keras_masks.carrier(model, masks) if len(inputs) == 1 else None
+    if found is None:
+        raise unsupported(
+            layer,
+            "the mask of its call is not that of an Embedding or a Masking layer of the model",
+        )
+    return found
 
 
 def _apply(
-    layer: Any, inputs: Sequence[Value], states: Sequence[Value], batch_axes: int
+    layer: Any,
+    inputs: Sequence[Value],
+    states: Sequence[Value],
+    batch_axes: int,
+    is_masked: bool = True,
 ) -> list[Value]:
-    """The values that a layer computes. Masks are those that Keras passes on."""
+    """The values that a layer computes. It passes on also a mask with which it does not compute."""
     if isinstance(layer, keras.Model):
         _require_known_model(layer)
         return _apply_model(layer, inputs, batch_axes)
@@ -255,8 +287,7 @@ def _apply(
         return [_passed(x, y.with_mask(x.mask)) for y in outputs]
     built = keras_layers.translated(layer)
     _require_usable_masks(layer, inputs)
-    # Keras gives a call with an initial state no mask but one that is an argument.
-    x = inputs[0].with_mask(None) if states else inputs[0]
+    x = inputs[0] if is_masked else inputs[0].with_mask(None)
     _require_masks_pass(layer, built, x, batch_axes)
     try:
         result = built.apply([x, *inputs[1:], *states], batch_axes)
