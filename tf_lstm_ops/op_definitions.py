@@ -112,6 +112,32 @@ def defaults(op: str) -> dict[str, Any]:
     return {name: v.decode() if isinstance(v, bytes) else v for name, v in values.items()}
 
 
+def converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an op with flags and numbers of the types that its attributes have.
+
+    Keras takes what is true or false for a flag, such as None, 0, 1 and NumPy's booleans.
+
+    Args:
+      op: the op's name.
+      arguments: its inputs and attributes by name.
+
+    Returns:
+      The arguments; those of attributes that are flags are bool, those that are numbers float or
+      int.
+    """
+    kinds = _attribute_types(op)
+    return {
+        name: kinds[name](value) if name in kinds else value for name, value in arguments.items()
+    }
+
+
+@functools.cache
+def _attribute_types(op: str) -> dict[str, Callable[[Any], Any]]:
+    kinds: dict[str, Callable[[Any], Any]] = {"bool": bool, "float": float, "int": int}
+    found = {attribute.name: attribute.type for attribute in _definition(op).attr}
+    return {name: kinds[found[name]] for name in attributes(op) if found[name] in kinds}
+
+
 @functools.cache
 def choices(op: str, attribute: str) -> tuple[str, ...]:
     """The values that an attribute may have.

@@ -144,6 +144,17 @@ def _unused() -> keras.Model:
     return keras.Model([x, y], [layers.Dense(2)(x), layers.Dense(2)(y), x])
 
 
+def _unused_sizes() -> keras.Model:
+    """Sizes and types of inputs that no output needs are not those of others."""
+    x, numbers, other = floats(), keras.Input((None,)), ids(None, 2)
+    return keras.Model([numbers, other, x], layers.LSTM(2)(x))
+
+
+def _unused_of_identities() -> keras.Model:
+    x, other = floats(), keras.Input((None,))
+    return keras.Model([other, x], layers.Dropout(0.1)(x))
+
+
 MODELS: dict[str, Callable[[], keras.Model]] = {
     name.removeprefix("_"): function
     for name, function in dict(globals()).items()

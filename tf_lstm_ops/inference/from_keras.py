@@ -382,8 +382,11 @@ def _finished(lowered: file.Graph, dtypes: Sequence[str]) -> file.Graph:
 
 def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> file.Input:
     readers = [node.layer for node in lowered.nodes if index in node.operands]
-    embeddings = [layer for layer in readers if layer.kind == file.EMBEDDING]
     is_output = any(value == index for _, value in lowered.outputs)
+    if not readers and not is_output:  # a call has it, and nothing depends on it
+        kind = "float32" if dtype in keras_layers.FLOATS else "int32"
+        return dataclasses.replace(given, dtype=kind)
+    embeddings = [layer for layer in readers if layer.kind == file.EMBEDDING]
     if embeddings and (len(embeddings) < len(readers) or is_output):
         raise unsupported(embeddings[0], "its input is also that of layers that are no Embedding")
     if not embeddings and dtype not in keras_layers.FLOATS:
@@ -409,8 +412,8 @@ def _needs_steps(lowered: file.Graph) -> bool:
 
 
 def _features(lowered: file.Graph) -> int:
-    """The number of features of the input, by the first layer with weights."""
-    for node in lowered.nodes:  # those before it keep the size
+    """The number of features of the only input, by the first layer with weights."""
+    for node in lowered.nodes if len(lowered.inputs) == 1 else ():  # those before it keep the size
         if node.layer.input_size:
             return node.layer.input_size
     raise ValueError("the number of features is not known. Begin the layers with keras.Input")

@@ -325,7 +325,7 @@ def _prelu(layer: Any) -> layers.Layer:
 
 
 def _softmax(layer: Any) -> layers.Layer:
-    if layer.axis != -1:
+    if layer.axis not in (-1, [-1], (-1,)):
         raise unsupported(layer, f"it has axis={layer.axis}, not -1")
     return layers.Softmax(layer.name)
 

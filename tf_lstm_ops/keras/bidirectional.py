@@ -97,7 +97,7 @@ class Bidirectional(keras.layers.Bidirectional):
             if layer.activity_regularizer is not None:
                 return f"{layer.name} has an activity_regularizer"
         for layer, backwards in ((first, False), (second, True)):
-            if layer.go_backwards != backwards:
+            if bool(layer.go_backwards) != backwards:
                 return f"{layer.name} has go_backwards={layer.go_backwards}"
         for name in ("return_sequences", "return_state"):
             if getattr(first, name) != getattr(self, name):

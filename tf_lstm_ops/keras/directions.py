@@ -30,7 +30,7 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
     Returns:
       The output and the final states. Within `joined` the output is that of both layers.
     """
-    return _run.get()(op, arguments)
+    return _run.get()(op, op_definitions.converted(op, arguments))
 
 
 def joined(forward: Callable[[], Any], backward: Callable[[], Any]) -> tuple[Any, Any]:

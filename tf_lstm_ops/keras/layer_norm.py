@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from keras import ops
 
 from tf_lstm_ops.composite.keras import normalized
@@ -25,10 +26,10 @@ def form_of(layer_normalization: Any, forms: tuple[str, ...]) -> str | None:
     Raises:
       ValueError: layer_normalization is neither boolean nor one of the names.
     """
-    if layer_normalization is True:
-        return "haste"
-    if layer_normalization is None or layer_normalization is False:
+    if layer_normalization is None:
         return None
+    if isinstance(layer_normalization, bool | np.bool_):
+        return "haste" if layer_normalization else None
     if layer_normalization not in forms:
         *names, last = "True", "False", *map(repr, forms)
         raise ValueError(
@@ -57,7 +58,7 @@ def epsilon_of(epsilon: Any, form: str | None) -> float | None:
         raise ValueError("layer_normalization_epsilon needs layer_normalization")
     if not epsilon > 0:
         raise ValueError(f"layer_normalization_epsilon must be positive. Received: {epsilon}")
-    return epsilon
+    return float(epsilon)
 
 
 def add_weights(cell: Any, sizes: dict[str, int]) -> None:

@@ -151,8 +151,10 @@ class LSTMCell(keras.layers.LSTMCell):
             self.output_size = projection_size
         self.projection_size = projection_size
         self.projection_kernel: Any = None
-        self.use_peephole = use_peephole
-        self.cell_clip, self.proj_clip = cell_clip, proj_clip
+        self.use_peephole = bool(use_peephole)
+        self.cell_clip, self.proj_clip = (
+            None if clip is None else float(clip) for clip in (cell_clip, proj_clip)
+        )
         self.peephole_kernel: Any = None
         self.layer_normalization, self.layer_normalization_epsilon = form, epsilon
         self.input_beta: Any = None
