@@ -198,6 +198,19 @@ def compile_arguments(layer: Any) -> dict[str, Any] | None:
     return None if found is None else found.config
 
 
+def variable_key(optimizer: Any, variable: Any) -> Any:
+    """By what an optimizer knows a variable, as in the set of those without weight decay.
+
+    Args:
+      optimizer: the optimizer.
+      variable: a variable of a model.
+
+    Returns:
+      A number or a text.
+    """
+    return optimizer._var_key(variable)
+
+
 def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The arguments with which functional models call a layer.
 

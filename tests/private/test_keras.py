@@ -168,6 +168,15 @@ def test_compile_arguments(nested: keras.Model) -> None:
     assert _keras_private.compile_arguments(nested)["loss"] is loss
 
 
+def test_variable_key() -> None:
+    """The keys that an optimizer itself uses."""
+    variables = [keras.Variable(np.ones(2)), keras.Variable(np.ones(2))]
+    optimizer = keras.optimizers.AdamW(weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_list=variables[:1])
+    keys = [_keras_private.variable_key(optimizer, each) for each in variables]
+    assert keys[:1] == list(optimizer._exclude_from_weight_decay) and keys[0] != keys[1]
+
+
 def test_symbolic_calls() -> None:
     layer = layers.LSTM(2)
     sequence, h, c = keras.Input([3, 4]), keras.Input([2]), keras.Input([2])

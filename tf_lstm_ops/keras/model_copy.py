@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 import warnings
 from collections import Counter
@@ -11,7 +10,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private
-from tf_lstm_ops.keras import counterparts, ours_stack, stock_stack, user_objects
+from tf_lstm_ops.keras import counterparts, object_copy, ours_stack, stock_stack, user_objects
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 _WITHOUT_CONFIGURATION = (
@@ -247,6 +246,7 @@ def _copy_layer(source: Any, target: Any) -> None:
     variables: dict[str, Any] = {}
     source.save_own_variables(variables)
     target.load_own_variables(variables)
+    object_copy.share_parts(source, target)
     if hasattr(source, "save_assets"):
         with tempfile.TemporaryDirectory() as folder:
             source.save_assets(folder)
@@ -268,7 +268,7 @@ def copy_training(model: keras.Model, copy: Any) -> None:
     """
     if type(model).compile is keras.Model.compile:
         given = _keras_private.compile_arguments(model)
-        copy.compile(**keras.tree.map_structure(_copied, given))
+        copy.compile(**keras.tree.map_structure(object_copy.copied, given))
     else:
         with user_objects.named():
             config = model.get_compile_config()
@@ -278,15 +278,11 @@ def copy_training(model: keras.Model, copy: Any) -> None:
     if model.optimizer.built:
         copy.optimizer.build(copy.trainable_variables)
         _assign(copy.optimizer.variables, model.optimizer.variables)
-
-
-def _copied(argument: Any) -> Any:
-    """A copy of an object that has a configuration. Others have no state that Keras knows."""
-    if inspect.isclass(argument) or not hasattr(argument, "get_config"):
-        return argument
-    with user_objects.named():
-        config = keras.saving.serialize_keras_object(argument)
-    return keras.saving.deserialize_keras_object(config, safe_mode=False)
+    keys = [
+        [_keras_private.variable_key(model.optimizer, each) for each in both.weights]
+        for both in (model, copy)
+    ]
+    object_copy.copy_attributes(model.optimizer, copy.optimizer, dict(zip(*keys, strict=True)))
 
 
 def _assign(targets: Any, sources: Any) -> None:

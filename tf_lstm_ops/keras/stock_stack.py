@@ -116,12 +116,13 @@ def replaced(config: Any) -> Any:
 
 
 def copy_state(source: StackedRNN, target: keras.Sequential) -> None:
-    """Copies weights and the states of a stateful stack.
+    """Copies weights, ``trainable`` and the states of a stateful stack.
 
     Args:
       source: the stack, built.
       target: the stock layers, built.
     """
+    target.trainable = source.trainable  # also of its layers, which a constructor does not set
     target.set_weights(source.get_weights())
     states = [state for layer in _recurrent(target) for state in layer.states or []]
     for variable, value in zip(states, source.states or [], strict=True):
