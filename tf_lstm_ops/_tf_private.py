@@ -7,6 +7,7 @@ a name.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -183,7 +184,10 @@ def is_traced_for_xla() -> bool:
 # Gradients.
 
 
-def offer_gradients(gradients: Mapping[str, Callable[..., Any]]) -> None:
+def offer_gradients(
+    gradients: Mapping[str, Callable[..., Any]],
+    around: Mapping[str, Callable[..., Any]],
+) -> None:
     """Offers gradients of ops to TensorFlow, for ops of which no other gradient is registered.
 
     ``tf.RegisterGradient`` accepts one gradient of an op and refuses all others. An offer is not a
@@ -192,6 +196,8 @@ def offer_gradients(gradients: Mapping[str, Callable[..., Any]]) -> None:
 
     Args:
       gradients: functions for ``tf.RegisterGradient``, by the op's name in a graph.
+      around: functions that TensorFlow calls in place of gradients of its own, by the op's name.
+        Each gets TensorFlow's gradient and its arguments.
     """
 
     class Offering(Registry):
@@ -199,11 +205,14 @@ def offer_gradients(gradients: Mapping[str, Callable[..., Any]]) -> None:
 
         def lookup(self, name: str) -> Any:
             try:
-                return super().lookup(name)
+                found = super().lookup(name)
             except LookupError:
                 if name not in gradients:
                     raise
                 return gradients[name]
+            if name in around and found.__module__.startswith("tensorflow."):
+                return functools.partial(around[name], found)
+            return found
 
     ops.gradient_registry.__class__ = Offering
 

@@ -100,4 +100,4 @@ def register_gradients() -> None:
             with contextlib.suppress(KeyError):
                 tf.no_gradient(op)
         vectorized.register(dialect.converters)
-    _tf_private.offer_gradients(offered)
+    _tf_private.offer_gradients(offered, cudnn_rnn_gradients.AROUND)

@@ -23,6 +23,7 @@ from .stock_calls import (
     results,
 )
 
+STOCK = tf.raw_ops.CudnnRNNV3  # which conftest.py replaces
 LAYERS = {
     "LSTM": LSTM,
     "GRU": GRU,
@@ -102,6 +103,38 @@ def test_a_second_backward_pass(rng, turn_off):
     want = gradients()
     turn_off()
     assert_close(gradients(), want)
+
+
+@pytest.mark.parametrize("is_layer", [True, False])
+def test_a_second_backward_pass_in_a_graph(is_layer, rng, turn_off):
+    """Each has a reserve of its own, to which cuDNN writes. Keras layers and TensorFlow's op."""
+    layer = LSTM(H)
+    x = tf.constant(rng.normal(size=(B, T, I)), tf.float32)
+    layer(x)
+    params = tf.zeros([4 * H * (I + H) + 8 * H])
+    state = tf.zeros([B, 1, H])
+
+    @tf.function
+    def gradients(x: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = layer(x) if is_layer else stock(input=x, input_h=state, input_c=state)[0]
+            losses = tf.reduce_sum(y**2), tf.reduce_sum(y)
+        return [tape.gradient(loss, x) for loss in losses]
+
+    def stock(**given: tf.Tensor) -> list[tf.Tensor]:
+        return STOCK(**given, params=params, sequence_lengths=tf.fill([B], T), time_major=False)
+
+    turn_off()
+    function = gradients.get_concrete_function(x)
+    passes = [op for op in function.graph.get_operations() if op.type == "CudnnRNNBackpropV3"]
+    assert len(passes) == 2
+    reserves = {op.inputs[-2].name for op in passes}  # reserve_space, host_reserved
+    assert len(reserves) == 2
+    assert not any(tensor.op.type == "CudnnRNNV3" for op in passes for tensor in op.inputs[-2:-1])
+    function(x)
+    padding = [function.graph.get_operation_by_name(name.split(":")[0]) for name in reserves]
+    assert all(op.type == "StridedSlice" for op in padding)
 
 
 @pytest.mark.parametrize("layer", ["StackedLSTM", "StackedGRU"])

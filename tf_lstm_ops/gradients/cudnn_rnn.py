@@ -1,6 +1,7 @@
 """Gradients of the CudnnRNN ops: first derivatives of our own ops, second ones of all ops.
 
-TensorFlow itself has the first derivatives of the stock ops.
+TensorFlow itself has the first derivatives of the stock ops. On a GPU they get a copy of the
+reserve.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import op_definitions
+from tf_lstm_ops import _placement, op_definitions
 from tf_lstm_ops.composite import cudnn_rnn as composite
+from tf_lstm_ops.composite.common import copy_of_reserve
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
 
 _INPUTS = 4  # input, input_h, input_c, params
+_RESERVE = 3  # reserve_space among the outputs
 _MODEL = ("rnn_mode", "input_mode", "direction")
 _V3 = ("num_proj", "time_major")
 
@@ -35,6 +38,26 @@ def _first(name: str) -> Gradient:
         return [*found, *[None for _ in op.inputs[_INPUTS:]]]  # sequence_lengths has none
 
     return gradient
+
+
+class _WithOutputs:
+    """An op as a gradient function gets it, with other outputs."""
+
+    def __init__(self, op: tf.Operation, outputs: list[tf.Tensor]) -> None:
+        self._op, self.outputs = op, outputs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._op, name)
+
+
+def _with_reserve_of_its_own(original: Gradient, op: tf.Operation, *grads: tf.Tensor) -> Any:
+    """TensorFlow's gradient of a stock op. cuDNN's backward pass writes to reserve_space, and
+    TensorFlow gives the only one to each pass, so that a second pass of one call is wrong."""
+    if not (_placement.may_use_cuda() and op.get_attr("is_training")):
+        return original(op, *grads)
+    outputs = list(op.outputs)
+    outputs[_RESERVE] = copy_of_reserve(outputs[_RESERVE])
+    return original(_WithOutputs(op, outputs), *grads)
 
 
 def _dropout_mask(reserve_space: Any, dropout: float, checked_by: Any) -> Any:
@@ -126,5 +149,8 @@ GRADIENTS: dict[str, Gradient] = {
     **{f"TfLstmOps>{name}": gradient for name, gradient in _STOCK.items()},
     **{f"TfLstmOps>{name}": _first(name) for name in ("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")},
 }
+
+# In place of TensorFlow's own gradients of its ops.
+AROUND = {name: _with_reserve_of_its_own for name in ("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")}
 
 NOT_DIFFERENTIABLE = ("TfLstmOps>CudnnRNNDropoutMask", "TfLstmOps>CudnnRNNParamsSize")

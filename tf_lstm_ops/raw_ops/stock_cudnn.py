@@ -3,22 +3,21 @@
 TensorFlow's kernel is cuDNN, and needs no self-test. The results are those of this package's ops,
 whose contract is wider: CudnnRNN and CudnnRNNV2 with cuDNN 9, rows of length 0, states of several
 pseudo-layers in batch-major order, zeros past the lengths in double, zeros for what only an LSTM
-has, and in eager code several backward passes of one call.
+has, and several backward passes of one call.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tf_lstm_ops import _placement, _tf_private, converters
+from tf_lstm_ops.composite.common import copy_of_reserve
 from tf_lstm_ops.composite.cudnn_ops import checked_model
 
-_NUMBERS = itertools.count()
 _INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 _VERSIONS = ("", "V2", "V3")
 FORWARD = tuple(f"CudnnRNN{version}" for version in _VERSIONS)
@@ -204,15 +203,9 @@ def _gradient(
     found = _Outputs(*outputs)
     others = {name: value for name, value in attributes.items() if name != "is_training"}
     upstream = {f"{name}_backprop": g for name, g in zip(_Outputs._fields[:3], grads, strict=False)}
-    reserve = _copy(found.reserve_space)
+    reserve = copy_of_reserve(found.reserve_space)
     saved = {**found._asdict(), "reserve_space": reserve}
     return list(tf.raw_ops.CudnnRNNBackpropV3(**inputs, **saved, **upstream, **others))
-
-
-def _copy(reserve: tf.Tensor) -> tf.Tensor:
-    """Other memory: TensorFlow computes no identity and no slice of the whole, and merges equal
-    copies in a graph."""
-    return tf.pad(reserve, [[0, 1]], constant_values=next(_NUMBERS) % 1024)[:-1]
 
 
 def _backward(
@@ -242,7 +235,7 @@ def _backward(
     found = tf.raw_ops.CudnnRNNBackpropV3(
         input=layout.padded(rows.zeroed(x)),
         params=params,
-        reserve_space=_copy(reserve_space),
+        reserve_space=copy_of_reserve(reserve_space),
         host_reserved=tf.zeros([], tf.int8) if host_reserved is None else host_reserved,
         sequence_lengths=rows.lengths,
         time_major=layout.time_major,
