@@ -201,3 +201,56 @@ def test_verbose(tmp_path, capsys):
     saved_model(make_model(), tmp_path, verbose=True)
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith(f"the SavedModel in {tmp_path}: largest difference to the model 0, ")
+
+
+def _sensitive(steps: int = 300) -> keras.Model:
+    """A GRU that amplifies a change of its input from step to step, up to its largest output."""
+    keras.utils.set_random_seed(0)
+    large = keras.initializers.Orthogonal(gain=6.0)
+    gru = GRU(64, return_sequences=True, recurrent_initializer=large)
+    return keras.Sequential([keras.Input((steps, INPUTS)), gru])
+
+
+def _moved(model: keras.Model, inputs: list[np.ndarray]) -> np.ndarray:
+    """Another program rounds otherwise."""
+    return model(inputs[0] * np.float32(1 + 2.0**-23)).numpy()
+
+
+def test_a_sensitive_model_is_compared_where_it_does_not_move():
+    model = _sensitive()
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return [_moved(model, inputs)]
+
+    (x,) = check.random_inputs(model, signature(model))
+    assert np.abs(run([x])[0] - model(x)).max() > 0.1  # beyond any tolerance
+    with pytest.warns(UserWarning, match="amplifies rounding.* [1-9]\\d? % of the outputs"):
+        compare(model, run)
+
+
+@pytest.mark.parametrize("what", ["gates", "first steps", "scale"])
+def test_a_wrong_file_of_a_sensitive_model(what):
+    model = _sensitive()
+    kernel, *others = model.get_weights()
+    other = _sensitive()
+    if what == "gates":
+        other.set_weights([np.roll(kernel, 64, 1), *others])
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        y = _moved(other, inputs)
+        y[:, :2] += 1e-2 * (what == "first steps")
+        return [y * (0.99 if what == "scale" else 1.0)]
+
+    with pytest.raises(ValueError, match="predicts something else"):
+        compare(model, run)
+
+
+def test_a_sensitive_model_whose_output_moves_as_a_whole():
+    steps = _sensitive()
+    model = keras.Model(steps.inputs, keras.layers.GlobalMaxPooling1D()(steps.outputs[0]))
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return [_moved(model, inputs)]
+
+    with pytest.warns(UserWarning, match="amplifies rounding.* 0 % of the outputs"):
+        compare(model, run)

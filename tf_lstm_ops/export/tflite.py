@@ -207,7 +207,7 @@ def write_checked(
       ValueError: the file cannot run, or predicts something else.
     """
     with _files.replacement(path, content) as unchecked:
-        found = check.differences(unchecked, model, traced, batches)
+        found = check.differences(unchecked, model, traced, batches, quantize)
         check.reject(found, quantize)
     return found
 
