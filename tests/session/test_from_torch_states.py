@@ -63,7 +63,9 @@ def by_layers(state: dict[str, Any]) -> Session:
             layers.Activation("relu"),
             layers.Conv1D(get("conv.weight").transpose(2, 1, 0), padding="same"),
             layers.LeakyReLU(0.2),
-            layers.BatchNormalization(get("bn.running_mean"), get("bn.running_var"), epsilon=1e-5),
+            layers.BatchNormalization(
+                mean=get("bn.running_mean"), variance=get("bn.running_var"), epsilon=1e-5
+            ),
             layers.LastStep(),
             layers.Dense(get("head.weight").T, get("head.bias")),
         ]

@@ -125,7 +125,7 @@ def _entry(state: State, element: Any) -> Entry:
     prefix, name, options = _read(element)
     label = f"{prefix} ({name})" if prefix else name
     kind = kinds.kind_of(label, name)
-    own = _own(state, prefix) if prefix or kind.arrays else {}
+    own = _own(state, prefix) if prefix or kind.arrays or kind.optional else {}
     own = {key: full for key, full in own.items() if key not in _UNUSED}
     may_be_empty = not kind.arrays and (not kind.optional or "normalized_shape" in options)
     if not own and not may_be_empty:
