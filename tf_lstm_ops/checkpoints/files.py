@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tf_lstm_ops.checkpoints.contents import Contents
+from tf_lstm_ops import _files
+from tf_lstm_ops.checkpoints.contents import PART_OF_CHECKPOINT, Contents
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _ZIP = b"PK\x03\x04"
@@ -32,8 +33,9 @@ def read(path: str | os.PathLike[str]) -> Contents:
         name = os.fsdecode(name)
     if os.path.basename(name) == "saved_model.pb":
         name = os.path.dirname(name) or "."
-    if os.path.isdir(name) or not os.path.exists(name) or ".index" in name or ".data-" in name:
+    if os.path.isdir(name) or not os.path.exists(name) or PART_OF_CHECKPOINT.search(name):
         return _of_checkpoint(name)
+    _files.check_readable(name)
     with open(name, "rb") as file:
         start = file.read(8)
         file.seek(max(os.path.getsize(name) - 8, 0))

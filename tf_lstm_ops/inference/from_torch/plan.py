@@ -106,8 +106,9 @@ class Plan:
         if KINDS[entry.kind].follows:
             entry.refuse(
                 f"its dim={entry.options['dim']} is not the axis of the features of {here}, the "
-                "order of axes that it gets from what is before it. In your forward an axis may move: use the layer of "
-                "tf_lstm_ops.inference.layers in its place, which computes the features"
+                "order of axes that it gets from what is before it. In your forward an axis may "
+                "move: use the layer of tf_lstm_ops.inference.layers in its place, which computes "
+                "the features"
             )
         if self._sequential_has_order:
             entry.refuse(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from tf_lstm_ops.weights import safetensors
 _PICKLES = (".pt", ".pth", ".bin")
 _EXTRA = "_extra_state"  # what a module saves besides its tensors, of any type
 _UNUSED = ("num_batches_tracked", _EXTRA)
+_MOST_GROWTH = 64  # times the size of a file, which may have a tensor under several names
 _MOST = 20  # prefixes in a message
 State = Mapping[str, Any]
 
@@ -84,6 +86,8 @@ def _file(path: Any) -> State:
 def _pickled(path: str) -> State:
     """What torch.save wrote, if it has tensors only: nothing of the file is executed."""
     torch = _optional.require("torch", "a file of torch.save", "torch")
+    most = _MOST_GROWTH * os.path.getsize(path)
+    _require_small(path, _unpacked(path), most)
     try:
         found: State = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a damaged file anything
@@ -93,7 +97,35 @@ def _pickled(path: str) -> State:
             "have tensors only: write it with torch.save(model.state_dict(), path). A whole model "
             "is code; load it yourself and pass its modules"
         ) from None
+    tensors = [each for each in _values(found) if isinstance(each, torch.Tensor)]
+    _require_small(path, sum(each.numel() * each.element_size() for each in tensors), most)
     return found
+
+
+def _unpacked(path: str) -> int:
+    """The size of the members of an archive, which torch.save does not compress."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except zipfile.BadZipFile:  # of PyTorch before 1.6
+        return 0
+
+
+def _require_small(path: str, size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(
+            f"{path} stands for {size} bytes, more than {_MOST_GROWTH} times its own size. Write "
+            "copies of its tensors: {name: tensor.clone() for name, tensor in state.items()}"
+        )
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """The values of nested dictionaries."""
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _values(each)
+    else:
+        yield value
 
 
 def parts(state: State, listed: Any) -> list[list[Entry | Layer]]:
