@@ -210,7 +210,7 @@ def test_the_sequence_is_longer_than_a_step():
 # The scope, the names of the arrays, and the error.
 OTHERS = {
     "coupled gates": (
-        "rnn/coupled_input_forget_gate_lstm_cell",
+        "coupled_input_forget_gate_lstm_cell",
         ("kernel", "bias"),
         "another cell",
     ),

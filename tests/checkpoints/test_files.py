@@ -194,7 +194,7 @@ def test_a_saved_model_of_keras_2_names_its_hard_sigmoid(tmp_path):
     layers = tf_keras.layers
     made = tf_keras.Sequential(
         [
-            layers.LSTM(4, recurrent_activation="hard_sigmoid", name="lstm"),
+            layers.LSTM(4, recurrent_activation="hard_sigmoid"),
             layers.Dense(8, name="lstm_head"),
         ]
     )

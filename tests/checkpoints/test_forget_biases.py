@@ -34,7 +34,6 @@ def cell(arrays, forget_bias, variables):
 
 def graph_file(path, arrays, forget_bias, variables):
     """A frozen graph, or a checkpoint with its graph beside it."""
-    v1.disable_control_flow_v2()
     with tf.Graph().as_default() as graph, v1.Session() as session:
         loop = cell(arrays, tf.constant(forget_bias) if forget_bias else forget_bias, variables)
         if variables:

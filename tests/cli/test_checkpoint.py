@@ -84,7 +84,9 @@ def test_several_and_none(file, tmp_path, capsys):
 def test_it_does_not_write_what_it_reads(link, rng, tmp_path, capsys):
     pytest.importorskip("safetensors")
     source = target = tmp_path / "m.safetensors"
-    weights = LSTMWeights.from_block_cell(*cells.joined(rng).values(), gate_order="ICFO")
+    weights = LSTMWeights.from_block_cell(
+        *cells.joined(rng).values(), gate_order="ICFO", forget_bias=0.0
+    )
     weights.to_safetensors(source)
     before = source.read_bytes()
     if link is not None:

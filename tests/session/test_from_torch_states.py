@@ -1,6 +1,7 @@
 """Sessions of state dicts: arrays and files. PyTorch is not needed but for files of torch.save."""
 
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,25 @@ def test_errors(kind: str) -> None:
     with pytest.raises(error, match=text) as raised:
         call()
     assert len(str(raised.value)) < 600
+
+
+def test_a_small_file_of_large_tensors(tmp_path: Path) -> None:
+    """A tensor of stride 0, and an archive that is compressed."""
+    torch = pytest.importorskip("torch")
+    torch.save({"weight": torch.zeros(1).expand(2**14, 2**16)}, tmp_path / "m.pt")
+    with pytest.raises(ValueError, match="m.pt stands for 4294967296 bytes, more than 64 times"):
+        Session.from_torch(tmp_path / "m.pt", [("", "Linear")])
+    with zipfile.ZipFile(tmp_path / "z.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("z/data/0", bytes(2**24))
+    with pytest.raises(ValueError, match="z.pt stands for 16777216 bytes"):
+        Session.from_torch(tmp_path / "z.pt", [("", "Linear")])
+
+
+def test_a_tensor_of_many_names(tmp_path: Path, rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.from_numpy(rng.normal(size=(50, C)))
+    torch.save({f"{k}.weight": weight for k in range(20)}, tmp_path / "m.pt")
+    Session.from_torch(tmp_path / "m.pt", [("7", "Linear")])
 
 
 @pytest.mark.parametrize("end", ["onnx", "pt", "safetensors"])
