@@ -276,7 +276,12 @@ def test_safetensors(rng, tmp_path):
         ("m.h5", b"no", "m.h5 cannot be read as an HDF5 file"),
         ("m.keras", b"no", "m.keras is no .keras file"),
         ("m.safetensors", b"no", "m.safetensors is no valid .safetensors file"),
-        ("m.pkl", b"\x80\x04N.", "m.pkl is of no known kind: pass a TensorFlow checkpoint"),
+        ("m.pkl", b"\x80\x04N.", "it is a pickle, which is code"),
+        ("m.pt", b"PK\x03\x04", "Session.from_torch"),
+        ("m.npz", b"PK\x03\x04", "numpy.load reads it"),
+        ("m.onnx", b"no", "Session.from_onnx reads it"),
+        ("m.tflite", b"no", "a .tflite file of TensorFlow Lite"),
+        ("m.abc", b"no", "m.abc is of no known kind: pass a TensorFlow checkpoint"),
         ("m.index", b"no", "is damaged"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tf_lstm_ops import _files
+from tf_lstm_ops import _file_kinds, _files
 from tf_lstm_ops.checkpoints.contents import PART_OF_CHECKPOINT, Contents
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -44,7 +44,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
         from tf_lstm_ops.checkpoints import hdf5
 
         return hdf5.read(name)
-    if start.startswith(_ZIP) or name.endswith(".keras"):
+    if name.endswith(".keras") or (start.startswith(_ZIP) and not _file_kinds.advice(name)):
         from tf_lstm_ops.checkpoints import hdf5
 
         return hdf5.read_keras(name)
@@ -69,6 +69,8 @@ def _of_checkpoint(name: str) -> Contents:
         return tensorflow_files.read_checkpoint(*found)
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is neither a file {name} nor a checkpoint {name}.index")
+    if advice := _file_kinds.advice(name):
+        raise ValueError(f"{name} has no weights for from_checkpoint: it is {advice}")
     raise ValueError(
         f"{name} is of no known kind: pass a TensorFlow checkpoint, a frozen graph (.pb), a folder "
         "of a SavedModel, or a file .h5, .hdf5, .keras, .weights.h5 or .safetensors"

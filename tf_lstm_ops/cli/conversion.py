@@ -8,7 +8,6 @@ from pathlib import Path
 from tf_lstm_ops.cli import CommandError, UsageError, kinds
 
 TARGETS = (".keras", ".session", ".onnx")
-_TORCH = (".pt", ".pth", ".safetensors")
 
 
 def check(given: argparse.Namespace) -> None:
@@ -41,12 +40,6 @@ def check(given: argparse.Namespace) -> None:
 
 
 def _check_source(source: Path, target: Path) -> None:
-    if source.suffix in _TORCH:
-        raise UsageError(
-            f"{source} has weights without the modules that compute with them. In Python, "
-            "tf_lstm_ops.inference.Session.from_torch(module).save(path) makes a session; see "
-            "the guide 'Models of PyTorch and ONNX'"
-        )
     if source.suffix == ".session":
         raise UsageError(f"{source} is a session already, and nothing else can be made of it")
     if not source.exists():
