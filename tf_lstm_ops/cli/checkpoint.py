@@ -82,7 +82,7 @@ def _save_arrays(weights: Any, path: Path) -> None:
         arrays["reset_after"] = np.array(reset_after)
     content = io.BytesIO()
     np.savez(content, directions=np.array(weights.directions), **arrays)
-    _files.write(path, content.getvalue())
+    _files.write(str(path), content.getvalue())
 
 
 def _document(candidate: Candidate) -> dict[str, Any]:

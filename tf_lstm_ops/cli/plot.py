@@ -51,7 +51,7 @@ def save(path: Path, ours: Training, stock: Training) -> None:
     _draw_seconds(panels["seconds"], ours, stock)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=130)
-    _files.write(path, content.getvalue())
+    _files.write(str(path), content.getvalue())
 
 
 def _draw_curves(axes: Axes, ours: list[float], stock: list[float]) -> None:

@@ -122,8 +122,8 @@ def _entry(label: str, module: Any, options: Mapping[str, Any]) -> Entry:
     own = {"recurse": False, "remove_duplicate": False}  # one tensor may have two names
     tensors = dict([*module.named_parameters(**own), *module.named_buffers(**own)])
     arrays = {each: read_array(f"{label}: {each}", value) for each, value in tensors.items()}
-    names = {*kind.arrays, *kind.optional, *getattr(module, "_flat_weights_names", ())}
-    for each in sorted(names - {*tensors}):
+    possible = {*kind.arrays, *kind.optional, *getattr(module, "_flat_weights_names", ())}
+    for each in sorted(possible - {*tensors}):
         if getattr(module, each, None) is not None:
             raise ValueError(
                 f"{label}: its {each} is neither a parameter nor a buffer, so that PyTorch does "

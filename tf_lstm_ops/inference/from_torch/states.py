@@ -65,7 +65,7 @@ def _of_checkpoint(state: State) -> State:
         return state
     weights = [key for key in nested if _has_weights_only(state[key])]
     if len(weights) == 1 and not any(hasattr(value, "shape") for value in state.values()):
-        return state[weights[0]]  # type: ignore[no-any-return]
+        return state[weights[0]]
     raise ValueError(
         f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the "
         f"one that has the weights, such as checkpoint[{(weights or nested)[0]!r}]"

@@ -31,9 +31,10 @@ def input_of(chain: Sequence[Any]) -> Value:
         return Input((None,), "int32")
     for layer in chain:
         record = getattr(layer, "record", None) or next(iter(getattr(layer, "records", ())), None)
-        is_for_any_size = isinstance(layer, PReLU) and record.input_size == 1  # one factor
-        if record is not None and record.input_size and not is_for_any_size:
-            return Input((None, record.input_size))
+        size = 0 if record is None else record.input_size
+        least = 2 if isinstance(layer, PReLU) else 1  # one factor is for any size
+        if size >= least:
+            return Input((None, size))
         keeps_size = record is not None and record.kind in _KEEP_SIZE
         if not keeps_size and not isinstance(layer, Activation | Identity | Masking | PReLU):
             break
