@@ -53,11 +53,43 @@ def check_readable(name: str | bytes) -> None:
       OSError: the error of open, or the file is not a regular one.
       ValueError: the file is empty.
     """
-    status = os.stat(name)
-    _check_regular(status, name)
-    if not status.st_size:
+    if not check_regular(name).st_size:
         raise ValueError(f"{os.fsdecode(name)}: the file is empty")
     io.FileIO(name).close()
+
+
+def check_regular(name: str | bytes) -> os.stat_result:
+    """Checks that a path is a file, no folder, FIFO or device.
+
+    Args:
+      name: the path.
+
+    Returns:
+      Its status.
+
+    Raises:
+      OSError: it is something else, or there is nothing.
+    """
+    status = os.stat(name)
+    _check_regular(status, name)
+    return status
+
+
+def content(name: str | bytes) -> bytes:
+    """Reads a file.
+
+    Args:
+      name: the path.
+
+    Returns:
+      Its bytes.
+
+    Raises:
+      OSError, ValueError: as of `check_readable`.
+    """
+    check_readable(name)
+    with open(name, "rb") as file:
+        return file.read()
 
 
 def _check_regular(status: os.stat_result, name: str | bytes) -> None:

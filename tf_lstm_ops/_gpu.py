@@ -152,8 +152,8 @@ def _by_record(machine: Machine) -> Status:
     card = machine["card"]
     try:
         file = _record(card)
-        _user_cache.require_own(file.parent)
-        _user_cache.require_own(file)
+        for part in (_user_cache.path(), file.parent, file):
+            _user_cache.require_own(part)
         record = json.loads(file.read_text())
         recorded, failures, date = dict(record["machine"]), record["failures"], record["date"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -23,10 +23,16 @@ def path(*names: str) -> pathlib.Path:
       *names: the parts of the path below the folder.
 
     Returns:
-      The path in $XDG_CACHE_HOME/tf_lstm_ops, or in ~/.cache/tf_lstm_ops.
+      The path in $XDG_CACHE_HOME/tf_lstm_ops, or in ~/.cache/tf_lstm_ops. For a user without a home
+      folder it is a folder of the user in $TMPDIR or /tmp.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(cache, _NAME, *names)
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return pathlib.Path(cache, _NAME, *names)
+    try:
+        return pathlib.Path(pathlib.Path.home(), ".cache", _NAME, *names)
+    except RuntimeError:  # neither $HOME nor an entry in the list of users
+        temporary = os.environ.get("TMPDIR") or "/tmp"
+        return pathlib.Path(temporary, f"{_NAME}_of_user_{os.geteuid()}", *names)
 
 
 def folder(*names: str) -> pathlib.Path:

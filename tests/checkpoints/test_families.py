@@ -205,3 +205,34 @@ def test_other_kinds_are_named(rng, tmp_path):
 def test_the_sequence_is_longer_than_a_step():
     """So the order of the gates and the recurrent kernel count."""
     assert X.shape == (BATCH, STEPS, INPUTS) and STEPS > 1
+
+
+# The scope, the names of the arrays, and the error.
+OTHERS = {
+    "coupled gates": (
+        "coupled_input_forget_gate_lstm_cell",
+        ("kernel", "bias"),
+        "another cell",
+    ),
+    "coupled gates, old": ("rnn/CoupledInputForgetGateLSTMCell", ("W_0", "B"), "another cell"),
+    "grid": ("rnn/grid_lstm_cell", ("kernel", "bias"), "another cell"),
+    "phased": ("rnn/phased_lstm_cell_1", ("kernel", "bias"), "another cell"),
+    "no lstm": ("rnn/a_cell", ("W_0", "B"), "no weights of a known LSTM"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_cells_of_tensorflow_1(name, rng, tmp_path):
+    """Three gates of 8 units have the columns of four gates of 6."""
+    scope, (kernel, bias), text = OTHERS[name]
+    arrays = cells.normal(rng, **{kernel: (18, 24), bias: (24,)})
+    file = written.checkpoint(tmp_path / "m", written.under(scope, arrays))
+    with pytest.raises(ValueError, match=text):
+        LSTMWeights.from_checkpoint(file)
+
+
+def test_eight_gates(rng, tmp_path):
+    """The NASCell has the names of Keras. An LSTM of these shapes has a projection."""
+    arrays = cells.normal(rng, kernel=(3, 32), recurrent_kernel=(4, 32), bias=(32,))
+    file = written.checkpoint(tmp_path / "m", written.under("rnn/nas_cell", arrays))
+    assert candidates(file) == []

@@ -1,5 +1,6 @@
 """The kinds of files, and what their errors say."""
 
+import io
 import json
 import os
 import subprocess
@@ -153,6 +154,64 @@ def test_keras_2_names_its_hard_sigmoid(rng, tmp_path):
         assert candidates(old_h5(tmp_path / "x.h5", version, "l", arrays))[0].note == ""
 
 
+def test_an_archive_of_keras_2_names_its_hard_sigmoid(rng, tmp_path):
+    """Its groups are named by classes, which are counted; a model inside has groups of its own."""
+    hard = {"recurrent_activation": "hard_sigmoid", "go_backwards": True}
+    inner = {"layers": [lstm_of("decoder", hard)], "name": "inner"}
+    layers = [
+        lstm_of("plain", {}),
+        lstm_of("encoder", hard),
+        {"class_name": "Functional", "config": inner},
+    ]
+    groups = ("layers/lstm", "layers/lstm_1", "layers/functional/layers/lstm")
+    weights = io.BytesIO()
+    with h5py.File(weights, "w") as file:
+        for group in groups:
+            for k, shape in enumerate([(3, 16), (4, 16), (16,)]):
+                file[f"{group}/cell/vars/{k}"] = rng.normal(size=shape).astype("f")
+    with zipfile.ZipFile(tmp_path / "m.keras", "w") as archive:
+        config = {"class_name": "Sequential", "config": {"name": "m", "layers": layers}}
+        archive.writestr("config.json", json.dumps(config))
+        archive.writestr("metadata.json", json.dumps({"keras_version": "2.15.0"}))
+        archive.writestr("model.weights.h5", weights.getvalue())
+    notes = {each.name: each.note for each in candidates(tmp_path / "m.keras")}
+    says = "recurrent_activation is hard_sigmoid of Keras 2, clip(0.2 x + 0.5, 0, 1); it runs back"
+    assert notes["layers/plain/cell"] == ""
+    assert notes["layers/encoder/cell"].startswith(says)
+    assert notes["layers/inner/layers/decoder/cell"].startswith(says)
+
+
+def lstm_of(name, more):
+    return {
+        "class_name": "LSTM",
+        "config": {"name": name, "recurrent_activation": "sigmoid", **more},
+    }
+
+
+@pytest.mark.full
+def test_a_saved_model_of_keras_2_names_its_hard_sigmoid(tmp_path):
+    tf_keras = pytest.importorskip("tf_keras")
+    layers = tf_keras.layers
+    made = tf_keras.Sequential(
+        [
+            layers.LSTM(4, recurrent_activation="hard_sigmoid"),
+            layers.Dense(8, name="lstm_head"),
+        ]
+    )
+    made.build((None, None, 3))
+    made.save(tmp_path / "saved", save_format="tf")
+    (found,) = candidates(tmp_path / "saved")
+    assert "hard_sigmoid of Keras 2" in found.note
+
+
+@pytest.mark.parametrize("name", SAVE)
+def test_a_dense_layer_named_lstm(name, tmp_path):
+    """Files of Keras, and of objects, tell it from an LSTM of TensorFlow 1."""
+    made = model(keras.layers.GRU(4), keras.layers.Dense(8, name="lstm_head"))
+    SAVE[name](made, tmp_path / name)
+    assert [each.kind for each in candidates(tmp_path / name)] == ["gru"]
+
+
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_keras_1(kind, rng, tmp_path):
     order = {"lstm": "icfo", "gru": "zrh"}[kind]
@@ -213,11 +272,16 @@ def test_safetensors(rng, tmp_path):
     ("name", "data", "message"),
     [
         ("m.pb", b"\xff" * 9, "m.pb is no frozen graph"),
-        ("m.pb", b"", "m.pb is no frozen graph: it has no nodes"),
+        ("m.pb", b"", "m.pb: the file is empty"),
         ("m.h5", b"no", "m.h5 cannot be read as an HDF5 file"),
         ("m.keras", b"no", "m.keras is no .keras file"),
         ("m.safetensors", b"no", "m.safetensors is no valid .safetensors file"),
-        ("m.pkl", b"\x80\x04N.", "m.pkl is of no known kind: pass a TensorFlow checkpoint"),
+        ("m.pkl", b"\x80\x04N.", "it is a pickle, which is code"),
+        ("m.pt", b"PK\x03\x04", "Session.from_torch"),
+        ("m.npz", b"PK\x03\x04", "numpy.load reads it"),
+        ("m.onnx", b"no", "Session.from_onnx reads it"),
+        ("m.tflite", b"no", "a .tflite file of TensorFlow Lite"),
+        ("m.abc", b"no", "m.abc is of no known kind: pass a TensorFlow checkpoint"),
         ("m.index", b"no", "is damaged"),
     ],
 )
@@ -225,6 +289,29 @@ def test_other_files(name, data, message, tmp_path):
     (tmp_path / name).write_bytes(data)
     with pytest.raises((ValueError, OSError), match=message):
         candidates(tmp_path / name)
+
+
+@pytest.mark.parametrize("folder", ["corpus.index.v2", "x.data-00000-of-00001"])
+@pytest.mark.parametrize("name", ["m.h5", "m.data-2.h5"])
+def test_parts_of_paths(folder, name, arrays, tmp_path):
+    """Only the end of a name says that a file is part of a checkpoint."""
+    (tmp_path / folder).mkdir()
+    scope = "RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell"
+    old = {"W_0": arrays["kernel"], "B": arrays["bias"]}
+    assert_reads(written.hdf5(tmp_path / folder / name, written.under(scope, old)), arrays)
+
+
+@pytest.mark.parametrize(
+    "name", ["m.h5", "m.keras", "m.safetensors", "m.pb", "m.ckpt", "m.index", "checkpoint"]
+)
+def test_what_is_no_file(name, tmp_path):
+    """To open a FIFO would wait for the other end."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match="Not a regular file"):
+        candidates(tmp_path if name == "checkpoint" else tmp_path / name)
+    if name == "m.safetensors":
+        with pytest.raises(OSError, match="Not a regular file"):
+            LSTMWeights.from_safetensors(tmp_path / name)
 
 
 def test_no_file(tmp_path):

@@ -1,6 +1,10 @@
 """``tf-lstm-ops checkpoint``."""
 
 import json
+import os
+import resource
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -74,3 +78,40 @@ def test_several_and_none(file, tmp_path, capsys):
     assert capsys.readouterr().out == "There is no LSTM or GRU of a known family.\n"
     assert __main__.main(["checkpoint", str(tmp_path / "no")]) == 1
     assert "there is neither a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+def test_it_does_not_write_what_it_reads(link, rng, tmp_path, capsys):
+    pytest.importorskip("safetensors")
+    source = target = tmp_path / "m.safetensors"
+    weights = LSTMWeights.from_block_cell(
+        *cells.joined(rng).values(), gate_order="ICFO", forget_bias=0.0
+    )
+    weights.to_safetensors(source)
+    before = source.read_bytes()
+    if link is not None:
+        target = tmp_path / "other.safetensors"
+        link(source, target)
+    with pytest.raises(SystemExit):
+        __main__.main(["checkpoint", str(source), "--to", str(target)])
+    assert "the file to write is the one to read" in " ".join(capsys.readouterr().err.split())
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize("end", ["npz", pytest.param("safetensors", marks=pytest.mark.full)])
+def test_a_full_disk_keeps_the_old_file(end, tmp_path):
+    """A limit of the size of files stands for it."""
+    pytest.importorskip("safetensors")
+    arrays = {"W_0": np.zeros((7, 16), "f"), "B": np.zeros(16, "f")}
+    source, target = tmp_path / "m.h5", tmp_path / f"out.{end}"
+    written.hdf5(source, written.under("RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell", arrays))
+    target.write_bytes(b"old")
+    done = subprocess.run(
+        [sys.executable, "-m", "tf_lstm_ops", "checkpoint", str(source), "--to", str(target)],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "File too large" in done.stderr
+    assert target.read_bytes() == b"old" and len(os.listdir(tmp_path)) == 2

@@ -158,7 +158,7 @@ def test_an_error_leaves_the_old_file(model: keras.Model, tmp_path: Path, capsys
     [
         (["model.keras", "none/model.session"], 1, "the folder of none/model.session does not"),
         (["model.keras", "folder.session"], 1, "folder.session is a folder"),
-        (["model.keras", "model.keras"], 2, "IN and OUT are the same file"),
+        (["model.keras", "model.keras"], 2, "the file to write is the one to read"),
         (["model.onnx", "model.keras"], 2, "an .onnx file becomes a .session file"),
         (["model.onnx", "m.session", "--import", "os"], 2, "--import has no effect"),
         (["saved", "model.session"], 2, "saved is a SavedModel, which has no Keras layers"),

@@ -355,7 +355,11 @@ def write_files(folder: Path) -> None:
     model = keras.Sequential([keras.Input((4, 3)), layers.GRU(4)])
     model.save_weights(folder / "only.weights.h5")
     (folder / "text.keras").write_text("text")
-    (folder / "model.onnx").write_text("text")
+    for end in ("onnx", "abc", "session", "pt", "safetensors", "pb", "json", "tflite"):
+        (folder / f"model.{end}").write_text("text")
+    (folder / "checkpoints").mkdir()
+    for name in ("m.ckpt.index", "checkpoints/m.ckpt.index"):
+        (folder / name).write_text("text")
     (folder / "empty").mkdir()
     (folder / "broken").mkdir()
     (folder / "broken" / "saved_model.pb").write_text("text")
@@ -367,7 +371,16 @@ def write_files(folder: Path) -> None:
         ("missing.keras", "missing.keras does not exist"),
         ("only.weights.h5", "only.weights.h5 has no model, only weights"),
         ("text.keras", "text.keras is no .keras file, no .h5 file and no folder"),
-        ("model.onnx", "model.onnx is no .keras file, no .h5 file and no folder"),
+        ("model.onnx", "Session.from_onnx reads it, and `tf-lstm-ops convert` writes it"),
+        ("model.abc", "model.abc is no .keras file, no .h5 file and no folder"),
+        ("model.session", "model.session is a session. tf_lstm_ops.inference.Session.load"),
+        ("model.pt", "a file of PyTorch"),
+        ("model.safetensors", "Session.from_torch(path, layers=...)"),
+        ("model.pb", "a graph of TensorFlow. `tf-lstm-ops checkpoint` lists"),
+        ("model.json", "keras.models.model_from_json"),
+        ("model.tflite", "a .tflite file of TensorFlow Lite"),
+        ("m.ckpt", "a checkpoint of TensorFlow"),
+        ("checkpoints", "a checkpoint of TensorFlow"),
         ("empty", "the folder empty is no SavedModel"),
         ("broken", "broken is no SavedModel"),
     ],

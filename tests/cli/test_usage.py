@@ -28,7 +28,7 @@ WRONG = {
     "convert, no OUT": (["convert", "m.keras"], "the following arguments are required: OUT"),
     "convert, kind": (["convert", "m.keras", "m.pb"], "must end in .keras, .session or .onnx but"),
     "convert, missing": (["convert", "m.keras", "m.session"], "m.keras does not exist"),
-    "convert, torch": (["convert", "m.pt", "m.session"], "Session.from_torch(module)"),
+    "convert, nothing": (["convert", "m.pt", "m.session"], "m.pt does not exist"),
     "convert, session": (["convert", "m.session", "m.keras"], "is a session already"),
     "convert, to": (["convert", "m.h5", "m.onnx", "--to", "stock"], "--to stock is for a .keras"),
     "convert, weights": (

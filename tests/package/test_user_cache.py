@@ -31,6 +31,19 @@ def test_folders_have_the_mode_0700(cache):
         assert mode(cache / path) == 0o700
 
 
+def test_a_user_without_a_home_folder(cache, monkeypatch):
+    """Neither $HOME nor an entry in the list of users, as in containers: a folder of the user's."""
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("TMPDIR", str(cache))
+    monkeypatch.setattr(Path, "home", lambda: Path("~").expanduser())
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    folder = _user_cache.folder("a")
+    assert folder == cache / f"tf_lstm_ops_of_user_{os.geteuid()}" / "a"
+    assert mode(folder) == mode(folder.parent) == 0o700
+    assert _gpu.records() == []
+
+
 def test_a_folder_that_others_can_read_is_closed(cache):
     (cache / "tf_lstm_ops").mkdir(mode=0o755)
     _user_cache.folder()

@@ -17,7 +17,9 @@ class Norm:
     def __init__(self, rng: np.random.Generator):
         self.scale, self.offset = rng.uniform(0.5, 2, CHANNELS), rng.standard_normal(CHANNELS)
         ones, zeros = np.ones(CHANNELS), np.zeros(CHANNELS)
-        self.layer = layers.BatchNormalization(zeros, ones, self.scale, self.offset, epsilon=0.0)
+        self.layer = layers.BatchNormalization(
+            gamma=self.scale, beta=self.offset, mean=zeros, variance=ones, epsilon=0.0
+        )
 
     def __call__(self, x: Any) -> Any:
         if isinstance(x, np.ndarray):

@@ -48,7 +48,9 @@ CASES: dict[str, tuple[Callable[..., list[Any]], Callable[[], list[Any]]]] = {
         lambda: [stock.SeparableConv1D(5, 2, activation="tanh")],
     ),
     "batch norm": (
-        lambda g, b, m, v: [layers.BatchNormalization(m, v, g, b, 0.1)],
+        lambda g, b, m, v: [
+            layers.BatchNormalization(gamma=g, beta=b, mean=m, variance=v, epsilon=0.1)
+        ],
         lambda: [stock.BatchNormalization(epsilon=0.1)],
     ),
     "layer norm": (

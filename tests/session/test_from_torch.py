@@ -134,8 +134,6 @@ CHANNELS: dict[str, Callable[[], Any]] = {
     "batch norm": lambda: nn.BatchNorm1d(C, eps=0.1),
     "batch norm, no weight": lambda: nn.BatchNorm1d(C, affine=False),
     "prelu of channels": lambda: nn.PReLU(C),
-    "softmax of channels": lambda: nn.Softmax(dim=1),
-    "glu of channels": lambda: nn.GLU(1),
     "max": lambda: nn.MaxPool1d(3, 2),
     "max, padded": lambda: nn.MaxPool1d(3, 1, 1),
     "average": lambda: nn.AvgPool1d(2),
@@ -306,7 +304,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "with count_include_pad=False a session has",
     ),
     "adaptive": (lambda: nn.AdaptiveAvgPool1d(2), "has output_size=1 only"),
-    "flatten": (lambda: [layers.Input((T, C)), nn.Flatten(2)], "has start_dim=1 and end_dim=-1"),
+    "flatten": (lambda: [layers.Input((T, C)), nn.Flatten(2)], "joins all axes after the batch"),
     "pad": (lambda: nn.ConstantPad1d(1, 0.5), "a session has value=0 only. Received: value=0.5"),
     "crop": (lambda: nn.ConstantPad1d(-1, 0), "padding must be one or two sizes from 0 on"),
     "linear": (lambda: nn.Upsample(scale_factor=2, mode="linear"), "has mode='nearest' only"),
@@ -358,6 +356,55 @@ def test_shared_weights(rng: np.random.Generator) -> None:
     lstm = nn.LSTM(4, 4, 2, batch_first=True)
     lstm.weight_hh_l1 = lstm.weight_hh_l0
     same(Session.from_torch(lstm), lambda x, m: m(x)[0], floats(rng, B, T, 4), lstm)
+
+
+def test_prelu_first(rng: np.random.Generator) -> None:
+    """One factor does not say the size of the input."""
+    net = nn.Sequential(nn.PReLU(), nn.Linear(C, 2))
+    same(Session.from_torch(net), lambda x, m: m(x), floats(rng), net)
+
+
+@pytest.mark.parametrize("kind", ["linear", "lstm"])
+def test_a_bias_that_is_no_parameter(kind: str) -> None:
+    module, name = (nn.Linear(C, 2), "bias") if kind == "linear" else (nn.LSTM(C, 2), "bias_hh_l0")
+    bias = getattr(module, name).detach()
+    delattr(module, name)
+    setattr(module, name, bias)
+    for check in (True, False):
+        with pytest.raises(ValueError, match=f"its {name} is neither a parameter nor a buffer"):
+            Session.from_torch(module, check=check)
+
+
+CONTRADICTIONS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "layers": (lambda: nn.LSTM(C, 4, 2), {"num_layers": 1}),
+    "directions": (lambda: nn.GRU(C, 4), {"bidirectional": True}),
+    "units": (lambda: nn.RNN(C, 4), {"hidden_size": 99}),
+    "projection": (lambda: nn.LSTM(C, 4, proj_size=2), {"proj_size": 3}),
+    "no projection": (lambda: nn.LSTM(C, 4), {"proj_size": 3}),
+    "bias": (lambda: nn.Linear(C, 2), {"bias": False}),
+    "window": (lambda: nn.Conv1d(C, 4, 3), {"kernel_size": (5,)}),
+    "table": (lambda: nn.Embedding(9, 2), {"num_embeddings": 10}),
+    "scale": (lambda: nn.BatchNorm1d(C), {"affine": False}),
+    "no scale": (lambda: nn.BatchNorm1d(C, affine=False), {"affine": True}),
+    "layer norm": (lambda: nn.LayerNorm(C), {"elementwise_affine": False}),
+    "layer norm's axis": (lambda: nn.LayerNorm(C), {"normalized_shape": [C + 1]}),
+    "factors": (lambda: nn.PReLU(C), {"num_parameters": 1}),
+}
+
+
+@pytest.mark.parametrize("kind", CONTRADICTIONS)
+def test_arguments_that_contradict_arrays(kind: str) -> None:
+    make, options = CONTRADICTIONS[kind]
+    module = make()
+    (name,) = options
+    with pytest.raises(ValueError, match=f"its arrays have {name}=.* Received: {name}="):
+        Session.from_torch(module.state_dict(), [("", type(module).__name__, options)])
+
+
+@pytest.mark.parametrize("options", [{"mode": "RNN_RELU"}, {"args": 1}])
+def test_what_is_no_argument(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the options of RNN that change results are"):
+        Session.from_torch(nn.RNN(C, 2).state_dict(), [("", "RNN", options)])
 
 
 def test_a_later_option() -> None:

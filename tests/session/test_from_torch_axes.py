@@ -108,6 +108,30 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: [nn.LSTM(C, 5), nn.Softmax(dim=1)],
         "use the layer of tf_lstm_ops.inference.layers in its place",
     ),
+    "softmax of unknown channels": (
+        lambda: [nn.Softmax(dim=1), nn.Linear(C, 2)],
+        r"module 0 \(Softmax\): its dim=1 is not the axis of the features of \[B, T, C\]",
+    ),
+    "log softmax of unknown channels": (
+        lambda: [nn.ReLU(), nn.LogSoftmax(dim=-2), nn.Linear(C, 2)],
+        r"module 1 \(LogSoftmax\): its dim=-2 is not the axis",
+    ),
+    "glu of unknown channels": (
+        lambda: [layers.Input((None, C)), nn.GLU(1)],
+        r"module 1 \(GLU\): its dim=1 is not the axis",
+    ),
+    "flatten of the batch": (
+        lambda: [layers.Input((C,)), nn.Sequential(nn.Linear(C, 1), nn.Flatten(0))],
+        "Received: start_dim=0, end_dim=-1 for 2 axes",
+    ),
+    "flatten of the batch, counted from behind": (
+        lambda: [layers.Input((C,)), nn.Flatten(-2)],
+        "Received: start_dim=-2, end_dim=-1 for 2 axes",
+    ),
+    "flatten of some axes": (
+        lambda: [layers.Input((T, C)), nn.Flatten(0, 1)],
+        "Received: start_dim=0, end_dim=1 for 3 axes",
+    ),
     "an lstm of the last step": (
         lambda: [nn.LSTM(C, 5), layers.LastStep(), nn.LSTM(5, 2)],
         r"module 2 \(LSTM\): its input has 2 axes, must have 3",

@@ -164,6 +164,29 @@ def test_random_inputs(rng: np.random.Generator) -> None:
     assert set(torch.cat([x.flatten() for x in words]).tolist()) == {0, 1}
 
 
+def test_the_number_of_axes() -> None:
+    """A model that drops the last axis computes something else."""
+    net = nn.Linear(C, 1)
+    with pytest.raises(ValueError, match=r"has the shape \(3,\), and that of the session \(3, 1\)"):
+        Session.from_torch([layers.Input((C,)), net], check=lambda x: net(x).squeeze(-1))
+
+
+def test_epsilon_of_the_type() -> None:
+    """The module's eps=None is that of float32, also where the comparison is in float64."""
+    net = nn.Sequential(nn.Embedding(50, 16), nn.RMSNorm(16))
+    nn.init.normal_(net[0].weight, std=1e-4)
+    got = Session.from_torch(net)(np.arange(50)[None])
+    want = net(torch.arange(50)[None]).detach()
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_a_compiled_call() -> None:
+    """compile() changes how a module runs, not what it computes."""
+    net = nn.LSTM(C, 4, batch_first=True)
+    net.compile(backend="eager")
+    Session.from_torch([net, nn.Linear(4, 2)])
+
+
 NOT_COMPARED: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "a mask": (
         lambda: [layers.Masking(), nn.LSTM(C, 2)],

@@ -1,6 +1,7 @@
 """Sessions of state dicts: arrays and files. PyTorch is not needed but for files of torch.save."""
 
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,9 @@ def by_layers(state: dict[str, Any]) -> Session:
             layers.Activation("relu"),
             layers.Conv1D(get("conv.weight").transpose(2, 1, 0), padding="same"),
             layers.LeakyReLU(0.2),
-            layers.BatchNormalization(get("bn.running_mean"), get("bn.running_var"), epsilon=1e-5),
+            layers.BatchNormalization(
+                mean=get("bn.running_mean"), variance=get("bn.running_var"), epsilon=1e-5
+            ),
             layers.LastStep(),
             layers.Dense(get("head.weight").T, get("head.bias")),
         ]
@@ -245,9 +248,9 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "a chain has one module or more",
     ),
     "a checkpoint": (
-        lambda: Session.from_torch({"epoch": 3, "model": STATE}, [("head", "Linear")]),
+        lambda: Session.from_torch({"model": STATE, "ema": STATE}, [("head", "Linear")]),
         ValueError,
-        r"a dictionary of epoch, model, not a state dict.*checkpoint\['model'\]",
+        r"a dictionary of model, ema, not a state dict.*checkpoint\['model'\]",
     ),
     "no texts": (
         lambda: Session.from_torch({1: STATE}, [("head", "Linear")]),
@@ -258,12 +261,12 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "onnx": (
         lambda: Session.from_torch("m.onnx"),
         ValueError,
-        "m.onnx is an ONNX file. Session.from_onnx reads it",
+        r"m.onnx is an ONNX file. tf_lstm_ops.inference.Session.from_onnx reads it",
     ),
     "another file": (
         lambda: Session.from_torch("m.h5"),
         ValueError,
-        "m.h5: the name must end with .safetensors, .pt, .pth or .bin",
+        "m.h5 is a file of Keras. keras.models.load_model reads it",
     ),
     "no file": (lambda: Session.from_torch("none.pt", LISTED), FileNotFoundError, "none.pt"),
     "Session of a state dict": (
@@ -285,6 +288,57 @@ def test_errors(kind: str) -> None:
     with pytest.raises(error, match=text) as raised:
         call()
     assert len(str(raised.value)) < 600
+
+
+def test_torch_script(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.jit.script(torch.nn.Linear(C, 2)).save(tmp_path / "m.pt")
+    with pytest.raises(ValueError, match=r"torch.jit.load\(.*\).state_dict\(\), layers"):
+        Session.from_torch(tmp_path / "m.pt", [("", "Linear")])
+
+
+@pytest.mark.parametrize("key", ["state_dict", "model_state_dict", "model"])
+def test_checkpoints(key: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    """A dictionary with one state dict is read by its key; of two the caller names one."""
+    torch = pytest.importorskip("torch")
+    state = {"weight": torch.from_numpy(rng.normal(size=(2, C)))}
+    optimizer = {"state": {0: {"step": torch.zeros(())}}, "param_groups": [{"lr": 0.1}]}
+    saved = {key: state, "optimizer": optimizer, "epoch": 3, "hyper_parameters": {"units": 4}}
+    torch.save(saved, tmp_path / "m.ckpt")
+    got = Session.from_torch(tmp_path / "m.ckpt", [("", "Linear")])
+    x = np.ones((1, 2, C), np.float32)
+    np.testing.assert_array_equal(got(x), Session.from_torch(state, [("", "Linear")])(x))
+    with pytest.raises(ValueError, match=rf"such as checkpoint\['{key}'\]"):
+        Session.from_torch(saved | {"ema": state}, [("", "Linear")])
+
+
+@pytest.mark.parametrize("key", ["weight_g", "weight_orig", "parametrizations.weight.original0"])
+def test_weights_that_pytorch_computes(key: str) -> None:
+    state = {f"m.{key}": np.ones((2, C)), "m.bias": np.ones(2)}
+    with pytest.raises(ValueError, match=f"m.{key} is an array of weight_norm, spectral_norm"):
+        Session.from_torch(state, [("m", "Linear")])
+    recurrent = {f"m.{key.replace('weight', 'weight_ih_l0')}": np.ones((8, C))}
+    with pytest.raises(ValueError, match="is an array of weight_norm"):
+        LSTMWeights.from_torch(recurrent, prefix="m.")
+
+
+def test_a_small_file_of_large_tensors(tmp_path: Path) -> None:
+    """A tensor of stride 0, and an archive that is compressed."""
+    torch = pytest.importorskip("torch")
+    torch.save({"weight": torch.zeros(1).expand(2**14, 2**16)}, tmp_path / "m.pt")
+    with pytest.raises(ValueError, match=r"m\.pt stands for 4294967296 bytes, more than 64 times"):
+        Session.from_torch(tmp_path / "m.pt", [("", "Linear")])
+    with zipfile.ZipFile(tmp_path / "z.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("z/data/0", bytes(2**24))
+    with pytest.raises(ValueError, match=r"z\.pt stands for 16777216 bytes"):
+        Session.from_torch(tmp_path / "z.pt", [("", "Linear")])
+
+
+def test_a_tensor_of_many_names(tmp_path: Path, rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.from_numpy(rng.normal(size=(50, C)))
+    torch.save({f"{k}.weight": weight for k in range(20)}, tmp_path / "m.pt")
+    Session.from_torch(tmp_path / "m.pt", [("7", "Linear")])
 
 
 @pytest.mark.parametrize("end", ["onnx", "pt", "safetensors"])

@@ -63,7 +63,8 @@ FOLDED: dict[str, tuple[Chain, int]] = {
     "many": (
         lambda r: [
             *(lstm(r), layers.LayerNormalization(H), layers.Activation("tanh"), dense(r)),
-            *(layers.BatchNormalization(*[np.ones(4)] * 4), layers.GLU(), layers.Softmax()),
+            layers.BatchNormalization(mean=np.ones(4), variance=np.ones(4)),
+            *(layers.GLU(), layers.Softmax()),
         ],
         6,  # the batch normalisation is part of the dense layer
     ),

@@ -17,7 +17,7 @@ def tensor_file(shape):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "model.safetensors is no valid .safetensors file: "),
+        (b"", "model.safetensors: the file is empty"),
         (b"\xff" * 40, "model.safetensors is no valid .safetensors file: "),
         (tensor_file([0, 2**60]), "weight_ih_l0 cannot be read: "),
         (tensor_file([-1]), "no valid .safetensors file: .*invalid value"),

@@ -116,6 +116,7 @@ def sizes_of_joined(roles: Roles, kernel: str, projection: str) -> Sizes:
     if projection in roles:
         matrix = roles[projection].shape
         require(len(matrix) == 2, f"the projection must be (H, P) but is {matrix}")
+        require(matrix[0] == units, f"the projection must be ({units}, P) but is {matrix}")
         p = matrix[1]
     inputs = shape[0] - (units if p is None else p)
     require(units > 0 and inputs > 0, f"the kernel must be (I+P, 4*H) but is {shape}")
@@ -247,6 +248,9 @@ def sizes_of_keras(roles: Roles, kernel: str, recurrent: str) -> tuple[int, Size
     fits = len(x) == len(h) == 2 and x[1] == h[1] and h[0] > 0
     require(fits, f"kernel and recurrent kernel must be (I, G*H), (P, G*H) but are {x} and {h}")
     if h[1] > 4 * h[0] and h[1] % 4 == 0:
+        projection = (h[1] // 4, h[0])
+        found = any(variable.shape == projection for variable in roles.values())
+        require(found, f"an LSTM with a recurrent kernel {h} has a projection {projection}")
         return 4, Sizes(x[0], h[1] // 4, h[0])
     require(h[1] % h[0] == 0, f"the recurrent kernel must be (P, G*H) but is {h}")
     return h[1] // h[0], Sizes(x[0], h[0])

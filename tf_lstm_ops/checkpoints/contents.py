@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tf_lstm_ops.weights.arrays import Array
 
+PART_OF_CHECKPOINT = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # ends of names
 # The most bytes that a byte of a file may stand for. Deflate, the usual compression, reaches 1032.
 MOST_COMPRESSION = 1100
 
@@ -36,12 +38,17 @@ class Contents:
       variables: the variables by name. The names have no number of an output such as ":0".
       layers: the configurations of the model's recurrent layers by name, where the file has them.
       keras_version: the version of Keras that wrote the file; None if it is no file of Keras.
+      has_objects: whether the names are those of attributes of objects, of any classes.
+      forget_biases: what the file's graph adds to the forget gates of its cells, by their names;
+        None without a graph.
     """
 
     format: str
     variables: Mapping[str, Variable]
     layers: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     keras_version: str | None = None
+    has_objects: bool = False
+    forget_biases: Mapping[str, float] | None = None
 
 
 def layers_of(config: Any) -> dict[str, dict[str, Any]]:

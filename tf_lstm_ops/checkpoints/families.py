@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 
@@ -19,7 +20,18 @@ _ELMO = (
     "ELMo clips the cell state and the output at 3 (cell_clip and proj_clip in its options.json), "
     "and adds the input of every layer from Cell1 on to its output"
 )
-_LINGVO = "lingvo clips the cell state at 10 by default (cell_value_cap)"
+_LINGVO = (
+    "lingvo clips the cell state at 10 by default (cell_value_cap); with couple_input_forget_gates "
+    "it has three gates, and these are not its weights"
+)
+# Other cells of TensorFlow 1 whose names have "lstm".
+_OTHER_CELLS = re.compile(
+    r"(^|_|bidirectional)(coupled|grid|phased|time_?freq|conv|g_?lstm|indy|weight_?norm)"
+)
+_NO_FORGET_BIAS = (
+    "what is added to the forget gate was not found in the graph; 1 is the default of the program"
+)
+_OTHER_CELL = "it is another cell than an LSTM, which LSTMWeights does not hold"
 
 
 def cells_of(contents: Contents) -> list[Cell]:
@@ -32,45 +44,66 @@ def cells_of(contents: Contents) -> list[Cell]:
       The layers in the order of the file. What is no recurrent layer is left out.
     """
     found = names.by_cell(contents.variables).items()
-    return [cell for name, roles in found if (cell := _cell(name, roles)) is not None]
+    return [cell for name, roles in found if (cell := _cell(name, roles, contents)) is not None]
 
 
-def _cell(name: str, roles: Roles) -> Cell | None:
+def _cell(name: str, roles: Roles, contents: Contents) -> Cell | None:
     """A layer of the first family that fits."""
-    for cell in _attempts(name, roles):
+    joined = () if contents.keras_version is not None else _joined(name, roles, contents)
+    for cell in (*_separate(name, roles), *joined):
+        known = contents.forget_biases
+        if cell.kind == "lstm" and known is not None and cell.forget_bias:
+            note = "" if name in known else _NO_FORGET_BIAS
+            bias = known.get(name, cell.forget_bias)
+            return dataclasses.replace(cell, forget_bias=bias, note=cell.note or note)
         return cell
     return None
 
 
-def _attempts(name: str, roles: Roles) -> Iterator[Cell]:
+def _separate(name: str, roles: Roles) -> Iterator[Cell]:
+    """Families with a kernel for x and one for h, which no other layers have."""
     if any(role in roles for role in ("torch weight_ih", "torch weight_ih_l0")):
         yield from _of_gates(name, roles, "PyTorch", cells.sizes_of_torch, cells.torch_module)
     elif any(role.startswith("keras1 U") for role in roles):
         yield from _keras_1(name, roles)
-    elif "gates kernel" in roles:
-        yield from _gru(name, roles)
     elif "recurrent_kernel" in roles and "kernel" in roles:
         yield from _keras(name, roles, "kernel", "recurrent_kernel")
     elif "keras 0" in roles and "keras 1" in roles:
         yield from _keras(name, roles, "keras 0", "keras 1")
+
+
+def _joined(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
+    """Families with one kernel for x and h, of which files of Keras have none."""
+    if "gates kernel" in roles:
+        yield from _gru(name, roles)
     elif "lingvo kernel" in roles:
         used = _only(
             roles, "lingvo kernel", "lingvo bias", "lingvo projection", "norm", "lingvo mask"
         )
         yield _lstm(name, used, "lingvo LSTMCellSimple", "lingvo ", cells.lingvo_lstm, 0.0, _LINGVO)
-    elif "old kernel" in roles:
+    elif "recurrent_kernel" in roles:
+        return
+    elif "old kernel" in roles and _is_lstm(name, contents):
         of_elmo = re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name)
         family, note = ("ELMo", _elmo_note(name)) if of_elmo else ("TensorFlow before 1.0 LSTM", "")
         yield _lstm(name, roles, family, "old ", cells.joined_lstm, 1.0, note)
     elif "kernel" in roles:
-        yield from _tf1_lstm(name, roles)
+        yield from _tf1_lstm(name, roles, contents)
 
 
-def _tf1_lstm(name: str, roles: Roles) -> Iterator[Cell]:
-    """A kernel of x and h. Dense layers have the same arrays, so the name must say LSTM."""
+def _is_lstm(name: str, contents: Contents) -> bool:
+    """Whether the name says LSTM; other cells and dense layers have the same arrays.
+
+    An attribute of an object may have any name, so that of the class must be there.
+    """
+    return ("lstm_cell" if contents.has_objects else "lstm") in name.rpartition("/")[2].lower()
+
+
+def _tf1_lstm(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
+    """A kernel of x and h."""
     last = name.rpartition("/")[2].lower()
     shape = roles["kernel"].shape
-    named = "lstm" in last or "gate norm" in roles
+    named = _is_lstm(name, contents) or "gate norm" in roles
     if not named or len(shape) != 2 or shape[1] % 4 or shape[0] < shape[1] // 4:
         return
     if last.startswith("cudnn_compatible_lstm_cell"):
@@ -91,7 +124,8 @@ def _lstm(
     forget_bias: float,
     note: str,
 ) -> Cell:
-    problem = _PRUNED if "lingvo mask" in roles else ""
+    problem = _OTHER_CELL if _OTHER_CELLS.search(name.rpartition("/")[2].lower()) else ""
+    problem = _PRUNED if "lingvo mask" in roles else problem
     problem = _NO_NORMALISATION if {"norm", "gate norm"} & roles.keys() else problem
     sizes, wrong = _sizes(
         lambda: cells.sizes_of_joined(roles, f"{prefix}kernel", f"{prefix}projection")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tf_lstm_ops.checkpoints.contents import Contents
+from tf_lstm_ops import _file_kinds, _files
+from tf_lstm_ops.checkpoints.contents import PART_OF_CHECKPOINT, Contents
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _ZIP = b"PK\x03\x04"
@@ -32,8 +33,9 @@ def read(path: str | os.PathLike[str]) -> Contents:
         name = os.fsdecode(name)
     if os.path.basename(name) == "saved_model.pb":
         name = os.path.dirname(name) or "."
-    if os.path.isdir(name) or not os.path.exists(name) or ".index" in name or ".data-" in name:
+    if os.path.isdir(name) or not os.path.exists(name) or PART_OF_CHECKPOINT.search(name):
         return _of_checkpoint(name)
+    _files.check_readable(name)
     with open(name, "rb") as file:
         start = file.read(8)
         file.seek(max(os.path.getsize(name) - 8, 0))
@@ -42,7 +44,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
         from tf_lstm_ops.checkpoints import hdf5
 
         return hdf5.read(name)
-    if start.startswith(_ZIP) or name.endswith(".keras"):
+    if name.endswith(".keras") or (start.startswith(_ZIP) and not _file_kinds.advice(name)):
         from tf_lstm_ops.checkpoints import hdf5
 
         return hdf5.read_keras(name)
@@ -67,6 +69,8 @@ def _of_checkpoint(name: str) -> Contents:
         return tensorflow_files.read_checkpoint(*found)
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is neither a file {name} nor a checkpoint {name}.index")
+    if advice := _file_kinds.advice(name):
+        raise ValueError(f"{name} has no weights for from_checkpoint: it is {advice}")
     raise ValueError(
         f"{name} is of no known kind: pass a TensorFlow checkpoint, a frozen graph (.pb), a folder "
         "of a SavedModel, or a file .h5, .hdf5, .keras, .weights.h5 or .safetensors"

@@ -7,11 +7,13 @@ import io
 import os
 import re
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tf_lstm_ops import _optional
+from tf_lstm_ops.checkpoints import keras_2
 from tf_lstm_ops.checkpoints.contents import (
     MOST_COMPRESSION,
     Contents,
@@ -79,7 +81,23 @@ def read_keras(path: str) -> Contents:
         raise ValueError(f"{path} is damaged: {error}") from error
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     found = _of_datasets(f"model.weights.h5 of {path}", io.BytesIO(weights), len(weights))
-    return Contents(".keras file", found.variables, layers_of(config), str(version or "3"))
+    variables = found.variables
+    if re.match(r"2\.", str(version)):
+        variables = _named(variables, dict(keras_2.names_of_groups(config)))
+    return Contents(".keras file", variables, layers_of(config), str(version or "3"))
+
+
+def _named(variables: Mapping[str, Variable], names: Mapping[str, str]) -> dict[str, Variable]:
+    """Variables with the names of layers in place of those of classes."""
+
+    def named(path: str) -> str:
+        parts = path.split("/")
+        return "/".join(
+            names.get("/".join(parts[: end + 1]), part).rpartition("/")[2]
+            for end, part in enumerate(parts)
+        )
+
+    return {named(path): variable for path, variable in variables.items()}
 
 
 def _decompression_errors() -> tuple[type[Exception], ...]:

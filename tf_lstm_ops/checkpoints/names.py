@@ -63,6 +63,20 @@ def by_cell(variables: Mapping[str, Variable]) -> dict[str, dict[str, Variable]]
     return cells
 
 
+def cell_of(name: str, roles: tuple[str, ...]) -> str | None:
+    """The cell to which an array may belong.
+
+    Args:
+      name: of the array.
+      roles: the roles that count.
+
+    Returns:
+      The cell's name; None if the array has another role.
+    """
+    found = _role(name)
+    return found[0] if found is not None and found[1] in roles else None
+
+
 def _role(name: str) -> tuple[str, str] | None:
     """The cell's name and the array's role; None for a name that no array of a cell has."""
     if re.match(r"(.*/)?optimizer(_weights)?/", name):

@@ -6,16 +6,24 @@ import glob
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _optional
-from tf_lstm_ops.checkpoints import protobuf
-from tf_lstm_ops.checkpoints.contents import MOST_COMPRESSION, Contents, Variable
+from tf_lstm_ops import _files, _optional
+from tf_lstm_ops.checkpoints import forget_biases, keras_2, protobuf
+from tf_lstm_ops.checkpoints.contents import (
+    MOST_COMPRESSION,
+    PART_OF_CHECKPOINT,
+    Contents,
+    Variable,
+    layers_of,
+)
 from tf_lstm_ops.weights.arrays import Array, as_numbers, require
 
+SAVED_MODEL = "SavedModel"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # of names in checkpoints of objects
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Slots. An optimizer also has the model's own variables, in other lists.
@@ -37,6 +45,8 @@ def read_checkpoint(prefix: str, format: str) -> Contents:
       OSError, ValueError: there is no such checkpoint, or it is damaged.
     """
     tf = _optional.require("tensorflow", f"the checkpoint {prefix}", "tensorflow")
+    for file in _files_of(prefix):
+        _files.check_regular(file)
     reader = _guarded(prefix, lambda: tf.train.load_checkpoint(prefix))
     shapes = _guarded(prefix, reader.get_variable_to_shape_map)
     dtypes = _guarded(prefix, reader.get_variable_to_dtype_map)
@@ -51,7 +61,33 @@ def read_checkpoint(prefix: str, format: str) -> Contents:
         found.setdefault(
             titles.get(key, key.removesuffix(_SUFFIX)), Variable(shape, dtype.name, read)
         )
-    return Contents(format, found)
+    has_objects = _OBJECTS in shapes
+    metadata = _metadata(prefix) if format == SAVED_MODEL else {}
+    if "config" not in metadata:
+        biases = None if has_objects else _forget_biases(tf, prefix, format)
+        return Contents(format, found, has_objects=has_objects, forget_biases=biases)
+    version = str(metadata.get("keras_version") or "2")
+    return Contents(format, found, layers_of(metadata["config"]), version, has_objects)
+
+
+def _metadata(prefix: str) -> Mapping[str, Any]:
+    """What Keras 2 wrote of the model into a SavedModel, if it did."""
+    found = keras_2.saved_metadata(Path(prefix).parents[1])
+    return found if isinstance(found, Mapping) else {}
+
+
+def _forget_biases(tf: Any, prefix: str, format: str) -> Mapping[str, float] | None:
+    """As of `Contents`, of the graph beside a checkpoint."""
+    path = Path(prefix).parents[1] / "saved_model.pb" if format == SAVED_MODEL else f"{prefix}.meta"
+    meta = tf.compat.v1.MetaGraphDef()
+    try:
+        data = _files.content(str(path))
+        if format == SAVED_MODEL:
+            data = protobuf.texts(data, 2)[0]  # the first of meta_graphs
+        meta.ParseFromString(data)
+    except Exception:  # there is none, or protobuf cannot read it: the weights are there without it
+        return None
+    return forget_biases.of_graph(meta.graph_def)
 
 
 def read_graph(path: str) -> Contents:
@@ -69,8 +105,7 @@ def read_graph(path: str) -> Contents:
     """
     tf = _optional.require("tensorflow", f"the frozen graph {path}", "tensorflow")
     graph = tf.compat.v1.GraphDef()
-    with open(path, "rb") as file:
-        data = file.read()
+    data = _files.content(path)
     try:
         graph.ParseFromString(data)
     except Exception as error:  # the class depends on the implementation of protobuf
@@ -87,7 +122,7 @@ def read_graph(path: str) -> Contents:
                 found[node.name] = Variable(
                     shape, dtype.name, _constant(tf, node.name, proto, dtype, shape, most)
                 )
-    return Contents("frozen graph", found)
+    return Contents("frozen graph", found, forget_biases=forget_biases.of_graph(graph))
 
 
 def prefix_of(path: str) -> tuple[str, str] | None:
@@ -105,9 +140,9 @@ def prefix_of(path: str) -> tuple[str, str] | None:
     """
     if os.path.isdir(path):
         if os.path.exists(os.path.join(path, "saved_model.pb")):
-            return os.path.join(path, "variables", "variables"), "SavedModel"
+            return os.path.join(path, "variables", "variables"), SAVED_MODEL
         return _newest(path), "TensorFlow checkpoint"
-    prefix = re.sub(r"\.(index|meta|data-\d{5}-of-\d{5})$", "", path)
+    prefix = PART_OF_CHECKPOINT.sub("", path)
     if os.path.exists(f"{prefix}.index"):
         return prefix, "TensorFlow checkpoint"
     return None
@@ -118,8 +153,8 @@ def _newest(folder: str) -> str:
     indexes = sorted(glob.glob(os.path.join(glob.escape(folder), "*.index")))
     named = os.path.join(folder, "checkpoint")
     if os.path.exists(named):
-        with open(named, encoding="utf-8", errors="replace") as file:
-            match = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.MULTILINE)
+        text = _files.content(named).decode("utf-8", "replace")
+        match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
         prefix = os.path.join(folder, re.split(r"[/\\]", match[1])[-1]) if match else ""
         if os.path.exists(f"{prefix}.index") or os.path.isfile(prefix):
             return prefix
@@ -193,7 +228,18 @@ def _most_bytes(prefix: str) -> int:
     """The largest tensor that a checkpoint can have. Files of the first format are compressed."""
     if os.path.isfile(prefix):
         return MOST_COMPRESSION * os.path.getsize(prefix)
-    return sum(map(os.path.getsize, glob.glob(glob.escape(prefix) + ".data-*")))
+    return sum(map(os.path.getsize, _data_of(prefix)))
+
+
+def _data_of(prefix: str) -> list[str]:
+    return glob.glob(glob.escape(prefix) + ".data-*")
+
+
+def _files_of(prefix: str) -> list[str]:
+    """The files of a checkpoint that exist."""
+    index = f"{prefix}.index"
+    found = [index, *_data_of(prefix)] if os.path.lexists(index) else [prefix]
+    return [*filter(os.path.exists, found)]
 
 
 def _in_order(key: str) -> list[tuple[int, str]]:

@@ -282,6 +282,8 @@ def _check_doctor(given: Arguments) -> None:
 def _check_checkpoint(given: Arguments) -> None:
     if given.to is not None and given.to.suffix not in (".safetensors", ".npz"):
         raise UsageError(f"--to must end in .safetensors or .npz but is {given.to}")
+    if given.to is not None:
+        conversion.require_other(given.path, given.to)
     if given.forget_bias is not None and not math.isfinite(given.forget_bias):
         raise UsageError(f"--forget-bias must be finite but is {given.forget_bias}")
     if given.forget_bias is not None and given.to is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import checkpoints
+from tf_lstm_ops import _files, checkpoints
 from tf_lstm_ops.checkpoints import Candidate
 from tf_lstm_ops.cli import CommandError, messages, output
 
@@ -79,7 +80,9 @@ def _save_arrays(weights: Any, path: Path) -> None:
     reset_after = getattr(weights, "reset_after", None)
     if reset_after is not None:
         arrays["reset_after"] = np.array(reset_after)
-    np.savez(path, directions=np.array(weights.directions), **arrays)
+    content = io.BytesIO()
+    np.savez(content, directions=np.array(weights.directions), **arrays)
+    _files.write(str(path), content.getvalue())
 
 
 def _document(candidate: Candidate) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from tf_lstm_ops.cli import CommandError, UsageError, kinds
 
 TARGETS = (".keras", ".session", ".onnx")
-_TORCH = (".pt", ".pth", ".safetensors")
 
 
 def check(given: argparse.Namespace) -> None:
@@ -41,18 +40,11 @@ def check(given: argparse.Namespace) -> None:
 
 
 def _check_source(source: Path, target: Path) -> None:
-    if source.suffix in _TORCH:
-        raise UsageError(
-            f"{source} has weights without the modules that compute with them. In Python, "
-            "tf_lstm_ops.inference.Session.from_torch(module).save(path) makes a session; see "
-            "the guide 'Models of PyTorch and ONNX'"
-        )
     if source.suffix == ".session":
         raise UsageError(f"{source} is a session already, and nothing else can be made of it")
     if not source.exists():
         raise UsageError(f"{source} does not exist")
-    if target.exists() and target.samefile(source):
-        raise UsageError(f"IN and OUT are the same file, {source}")
+    require_other(source, target)
     if source.suffix == ".onnx":
         if target.suffix != ".session":
             raise UsageError(f"an .onnx file becomes a .session file, but OUT is {target}")
@@ -61,3 +53,17 @@ def _check_source(source: Path, target: Path) -> None:
             f"{source} is a SavedModel, which has no Keras layers: give the .keras or .h5 file. If "
             f"Keras 2 wrote it, tf_lstm_ops.keras.load_h5({str(source)!r}) makes a model of it"
         )
+
+
+def require_other(source: Path, target: Path) -> None:
+    """Refuses to write the file that is read.
+
+    Args:
+      source: the path that is read.
+      target: the file to write.
+
+    Raises:
+      UsageError: they are the same file, also by links.
+    """
+    if source.exists() and target.exists() and target.samefile(source):
+        raise UsageError(f"the file to write is the one to read, {source}")

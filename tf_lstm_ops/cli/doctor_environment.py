@@ -113,7 +113,7 @@ def _keras_problems() -> Iterator[Problem]:
 
 def _configured_backend() -> str | None:
     """The backend in Keras' file of settings; None if it names none."""
-    folder = os.environ.get("KERAS_HOME") or Path.home() / ".keras"
+    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
     try:
         return json.loads(Path(folder, "keras.json").read_text()).get("backend")
     except (OSError, ValueError, AttributeError):

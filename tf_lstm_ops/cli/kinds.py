@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from tf_lstm_ops import _file_kinds
 from tf_lstm_ops.cli import UsageError
 
 
@@ -21,9 +22,13 @@ def kind_of(path: Path) -> str:
       UsageError: it does not exist, or is no model.
     """
     if not path.exists():
+        if Path(f"{path}.index").exists():
+            raise UsageError(f"{path} is {_file_kinds.advice('.index')}")
         raise UsageError(f"{path} does not exist")
     if path.is_dir():
         if not (path / "saved_model.pb").is_file():
+            if any(path.glob("*.index")):
+                raise UsageError(f"{path} has {_file_kinds.advice('.index')}")
             raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
         return "saved_model"
     if path.suffix == ".keras" and zipfile.is_zipfile(path):
@@ -39,6 +44,8 @@ def kind_of(path: Path) -> str:
             except OSError as error:
                 raise UsageError(f"{path} cannot be read: {error}") from error
             raise UsageError(f"{path} has no model, only weights; {_of_weights(path)}")
+    if path.suffix not in (".keras", ".h5", ".hdf5") and (advice := _file_kinds.advice(path)):
+        raise UsageError(f"{path} is {advice}")
     raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 
 

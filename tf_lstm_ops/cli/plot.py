@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
+from tf_lstm_ops import _files
 from tf_lstm_ops.cli.training import Training
 
 OURS: dict[str, Any] = {"color": "#1f5fa8", "linewidth": 2.2, "label": "tf_lstm_ops.keras.LSTM"}
@@ -47,7 +49,9 @@ def save(path: Path, ours: Training, stock: Training) -> None:
     accuracy.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
     accuracy.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     _draw_seconds(panels["seconds"], ours, stock)
-    figure.savefig(path, dpi=130)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=130)
+    _files.write(str(path), content.getvalue())
 
 
 def _draw_curves(axes: Axes, ours: list[float], stock: list[float]) -> None:

@@ -173,7 +173,11 @@ def _batchnorm(name: str, fields: Any, inputs: int, units: int) -> list[layers.L
     *scale, mean, variance = _weights(fields, [(units,)] * 4, 2, 4)
     gamma, beta = scale or (None, None)
     epsilon = float(_array("epsilon", fields.get("epsilon"), ()))
-    return [layers.BatchNormalization(mean, variance, gamma, beta, epsilon, name)]
+    return [
+        layers.BatchNormalization(
+            gamma=gamma, beta=beta, mean=mean, variance=variance, epsilon=epsilon, name=name
+        )
+    ]
 
 
 def _activation(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:

@@ -264,9 +264,12 @@ def _last_size(layer: Any) -> int:
 def _batch_normalization(layer: Any) -> layers.Layer:
     _last_size(layer)
     return layers.BatchNormalization(
-        *(array(layer.moving_mean), array(layer.moving_variance)),
-        *(_optional(layer.gamma), _optional(layer.beta)),
-        *(layer.epsilon, layer.name),
+        gamma=_optional(layer.gamma),
+        beta=_optional(layer.beta),
+        mean=array(layer.moving_mean),
+        variance=array(layer.moving_variance),
+        epsilon=layer.epsilon,
+        name=layer.name,
     )
 
 

@@ -40,7 +40,7 @@ def compare(
     Args:
       session: the session.
       run: computes the outputs of the source. It takes the inputs in the shapes of the session, and
-        returns arrays of as many elements as the outputs of the session have, in their order.
+        returns arrays of the shapes of the outputs of the session, in their order.
       source: what the source is called in messages.
       sizes: the shape of each input; None: those of the session, with `ROWS` and `STEPS` where it
         takes any.
@@ -113,12 +113,12 @@ def _flat(results: Any) -> list[Array]:
 def _checked(result: Array, expected: Array, source: str, name: str, advice: str) -> float:
     """The largest difference, which must be small."""
     what = f"the output {name}" if name else "the output"
-    if result.size != expected.size:
+    if result.shape != expected.shape:
         raise ValueError(
             f"{what} of {source} has the shape {expected.shape}, and that of the session "
             f"{result.shape}. {advice}"
         )
-    error = differences(result, expected.reshape(result.shape))
+    error = differences(result, expected)
     largest = float(np.nan_to_num(error, nan=np.inf).max(initial=0.0))
     size = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
     if largest > TOLERANCE * size + ABSOLUTE:

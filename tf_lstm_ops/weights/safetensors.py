@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tf_lstm_ops import _optional
+from tf_lstm_ops import _files, _optional
 from tf_lstm_ops.weights.torch import TorchFormat
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ class SafetensorsFormat(TorchFormat):
         Raises:
           ImportError: the package safetensors is not installed.
           ValueError: reset_after is False.
-          SafetensorError: the file cannot be written.
+          OSError: the file cannot be written. The old one then stays as it was.
         """
         self._require_reset_after("PyTorch's GRU")
         arrays = {prefix + name: array for name, array in self._by_torch_names()}
-        _safetensors().numpy.save_file(arrays, os.fspath(path), metadata={"format": "pt"})
+        content = _safetensors().numpy.save(arrays, metadata={"format": "pt"})
+        _files.write(_files.checked(path), content)
 
 
 def opened(path: str | os.PathLike[str]) -> Tensors:
@@ -72,6 +73,7 @@ def opened(path: str | os.PathLike[str]) -> Tensors:
       ValueError: it is no .safetensors file.
     """
     module = _safetensors()
+    _files.check_readable(_files.checked(path))
     try:
         return Tensors(module.numpy.safe_open(os.fspath(path), framework="np"))
     except module.SafetensorError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _FIRST, _FIRST_OF_CELL = "weight_ih_l0", "weight_ih"
 _BIASES = {"input_bias", "recurrent_bias"}
+# The names of arrays of which PyTorch computes a weight, behind the module's own name.
+_COMPUTED = re.compile(r"(weight|bias)\w*_(g|v|orig|mask)|parametrizations\..+")
 _KINDS: dict[float, str] = {1: "a plain RNN", 3: "a GRU", 4: "an LSTM"}  # by the number of gates
 _CLASSES = {"a plain RNN": "RNNWeights", "a GRU": "GRUWeights", "an LSTM": "LSTMWeights"}
 
@@ -111,10 +114,32 @@ def _state_dict(source: Any) -> Mapping[str, Any]:
     return given
 
 
+def require_plain(names: Iterable[str], prefix: str) -> None:
+    """Refuses a module whose weights PyTorch computes from other arrays.
+
+    Args:
+      names: of a state dict.
+      prefix: the beginning of the module's names.
+
+    Raises:
+      ValueError: it has such an array.
+    """
+    for name in names:
+        if name.startswith(prefix) and _COMPUTED.fullmatch(name[len(prefix) :]):
+            raise ValueError(
+                f"{name} is an array of weight_norm, spectral_norm, pruning or another "
+                "parametrization, of which PyTorch computes the weight. Call "
+                "torch.nn.utils.parametrize.remove_parametrizations, torch.nn.utils."
+                "remove_weight_norm, remove_spectral_norm or prune.remove for the module, and "
+                "take the state dict again"
+            )
+
+
 def _own_names(given: Mapping[str, Any], prefix: str) -> list[str]:
     """The names of the module, without the prefix."""
     require(isinstance(prefix, str), f"prefix must be a text but is {prefix!r}")
     own = [name.removeprefix(prefix) for name in given if name.startswith(prefix)]
+    require_plain(given, prefix)
     firsts = (_FIRST, _FIRST_OF_CELL)
     if not any(first in own for first in firsts):
         ends = [n.removesuffix(first) for n in given for first in firsts if n.endswith(first)]

@@ -62,8 +62,8 @@ def _layers(layer: Layer, weights: Any) -> list[layers.Layer]:
             arrays = weights["kernel"], weights["bias"]
             if not normalized:
                 return [layers.Conv1D(*arrays, padding=padding, activation="relu")]
-            statistics = (weights[name] for name in ("mean", "variance", "gamma", "beta"))
-            between = layers.BatchNormalization(*statistics)
+            names = ("gamma", "beta", "mean", "variance")
+            between = layers.BatchNormalization(**{name: weights[name] for name in names})
             return [layers.Conv1D(*arrays, padding=padding), between, layers.Activation("relu")]
         case Pool(size):
             return [layers.MaxPooling1D(size)]

@@ -230,7 +230,9 @@ def _batch_normalization(call: Call) -> list[Operand]:
         call.constant(k + 1, what) for k, what in enumerate(("scale", "B", "mean", "variance"))
     )
     epsilon = float(call.attributes.get("epsilon", 1e-5))
-    layer = layers.BatchNormalization(mean, variance, scale, offset, epsilon)
+    layer = layers.BatchNormalization(
+        gamma=scale, beta=offset, mean=mean, variance=variance, epsilon=epsilon
+    )
     return [x.with_value(layer(x.value))]
 
 

@@ -141,12 +141,14 @@ class Source:
         return np.transpose(full, np.argsort([*places, *rest])).astype(given.dtype)
 
     def _of_session(self, name: str, array: Array) -> Array:
-        """An output with the batch first and without axes that the session does not have."""
+        """An output with the axes of the session: the batch first, others of size 1."""
         traced = self.axes[name]
         batch = real(traced.groups[0])
         first = [k for k, product in enumerate(traced.axes) if real(product) == batch][:1]
         rest = [k for k in range(traced.rank) if k not in first]
-        return np.transpose(array, [*first, *rest])
+        sizes = [array.shape[k] for k in [*first, *rest] if real(traced.axes[k])]
+        features = [] if real(traced.groups[-1]) else [1]
+        return np.transpose(array, [*first, *rest]).reshape([*sizes, *features])
 
     def compare(self, session: Any) -> None:
         """Compares a session with the model.

@@ -188,6 +188,7 @@ class Kind:
       optional: those of arrays that may be missing.
       options: the arguments that no array tells, with PyTorch's defaults.
       unused: the arguments that arrays tell, or that change nothing in inference.
+      attributes: what the class of PyTorch lists beside its arguments.
       orders: the orders of axes that an entry takes, if its input has 3 axes.
       follows: whether an entry takes the order of the module before it, and no other.
       ranks: the numbers of axes that its input may have; empty: any.
@@ -199,6 +200,7 @@ class Kind:
     optional: Sequence[str] = ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     unused: Sequence[str] = ()
+    attributes: Sequence[str] = ()
     orders: Orders = all_orders
     follows: bool = False
     ranks: Sequence[int] = ()

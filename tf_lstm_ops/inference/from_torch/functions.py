@@ -25,7 +25,9 @@ def _activation(entry: Entry, function: Function) -> Sequence[layers.Layer]:
 def _plain(function: str) -> Kind:
     """A function without numbers."""
     return Kind(
-        lambda entry, order: _activation(entry, function), unused=("inplace", "args", "kwargs")
+        lambda entry, order: _activation(entry, function),
+        unused=("inplace",),
+        attributes=("args", "kwargs"),
     )
 
 
@@ -72,11 +74,11 @@ def _softplus(entry: Entry, order: str) -> Sequence[layers.Layer]:
     return _activation(entry, "softplus")
 
 
-def _of_features(make: Any) -> Kind:
+def _of_features(make: Any, dim: int | None = None) -> Kind:
     """A function of all features of a step."""
     return Kind(
         lambda entry, order: [make(entry)],
-        options={"dim": -1},
+        options={"dim": dim},
         orders=lambda entry, rank: entry.axis_is_of_features(rank),
         follows=True,
     )
@@ -89,7 +91,7 @@ def _prelu_orders(entry: Entry, rank: int) -> Sequence[str]:
 
 KINDS = {
     "ReLU": _plain("relu"),
-    "ReLU6": dataclasses.replace(_plain("relu6"), unused=("inplace", "min_val", "max_val")),
+    "ReLU6": dataclasses.replace(_plain("relu6"), attributes=("min_val", "max_val")),
     "SELU": _plain("selu"),
     "SiLU": _plain("silu"),
     "Mish": _plain("mish"),
@@ -109,13 +111,14 @@ KINDS = {
     "Hardtanh": Kind(
         _hardtanh,
         options={"min_val": -1.0, "max_val": 1.0},
-        unused=("inplace", "min_value", "max_value"),
+        unused=("inplace",),
+        attributes=("min_value", "max_value"),  # old names
     ),
     "GELU": Kind(_gelu, options={"approximate": "none"}),
     "Softplus": Kind(_softplus, options={"beta": 1.0, "threshold": 20.0}),
     "Softmax": _of_features(lambda entry: layers.Softmax(entry.label)),
     "LogSoftmax": _of_features(lambda entry: layers.Activation("log_softmax", entry.label)),
-    "GLU": _of_features(lambda entry: layers.GLU(entry.label)),
+    "GLU": _of_features(lambda entry: layers.GLU(entry.label), dim=-1),
     "PReLU": Kind(
         lambda entry, order: [layers.PReLU(entry.arrays["weight"], entry.label)],
         arrays=("weight",),

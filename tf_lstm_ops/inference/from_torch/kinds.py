@@ -63,7 +63,7 @@ def entry(
       The entry.
 
     Raises:
-      ValueError: the class or an option is unknown.
+      ValueError: the class or an option is unknown, or an array contradicts an option.
     """
     kind = kind_of(label, name)
     unknown = [each for each in options if each not in kind.options and each not in kind.unused]
@@ -73,4 +73,17 @@ def entry(
             f"{', '.join(kind.options) or 'none'}. Received: {', '.join(map(str, unknown))}"
         )
     used = {each: value for each, value in options.items() if each in kind.options}
-    return Entry(label, name, {**kind.options, **used}, arrays, module)
+    made = Entry(label, name, {**kind.options, **used}, arrays, module)
+    _require_sizes(made, options)
+    return made
+
+
+def _require_sizes(made: Entry, options: Mapping[str, Any]) -> None:
+    """Refuses arguments that are not those of the arrays."""
+    sizes = KINDS[made.kind].sizes(made) if options else {}
+    for each, known in sizes.items():
+        given = options.get(each, known)
+        if isinstance(given, list | tuple) and len(given) == 1:
+            given = given[0]
+        if given is not None and given != known:
+            made.refuse(f"its arrays have {each}={known!r}. Received: {each}={given!r}")

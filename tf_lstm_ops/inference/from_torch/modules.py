@@ -122,6 +122,13 @@ def _entry(label: str, module: Any, options: Mapping[str, Any]) -> Entry:
     own = {"recurse": False, "remove_duplicate": False}  # one tensor may have two names
     tensors = dict([*module.named_parameters(**own), *module.named_buffers(**own)])
     arrays = {each: read_array(f"{label}: {each}", value) for each, value in tensors.items()}
+    possible = {*kind.arrays, *kind.optional, *getattr(module, "_flat_weights_names", ())}
+    for each in sorted(possible - {*tensors}):
+        if getattr(module, each, None) is not None:
+            raise ValueError(
+                f"{label}: its {each} is neither a parameter nor a buffer, so that PyTorch does "
+                f"not save it. Write: module.{each} = torch.nn.Parameter(module.{each})"
+            )
     missing = [each for each in kind.arrays if each not in arrays]
     if missing:
         why = ". It has track_running_stats=False" if "running_mean" in missing else ""
@@ -137,7 +144,8 @@ def _require_arguments(label: str, module: Any) -> None:
     """Refuses options of later versions of PyTorch."""
     cls, kind = type(module), KINDS[type(module).__name__]
     names = {*inspect.signature(cls.__init__).parameters, *getattr(cls, "__constants__", ())}
-    unknown = names - {"self"} - {*kind.options} - {*kind.unused} - {*kind.arrays, *kind.optional}
+    known = {*kind.options, *kind.unused, *kind.attributes, *kind.arrays, *kind.optional}
+    unknown = names - {"self"} - known
     if unknown:
         raise ValueError(
             f"{label}: this version of PyTorch has the option {min(unknown)}, which a session does "

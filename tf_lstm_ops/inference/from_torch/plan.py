@@ -91,12 +91,13 @@ class Plan:
 
     def _narrow(self, entry: Entry, wanted: Sequence[str]) -> None:
         """Keeps the orders that a module takes, or begins a run of another order."""
-        common = [order for order in self._orders if order in wanted]
-        if not common:
+        # Where nothing has said the order yet, the axes are those of the session's input.
+        known = self._orders[:1] if KINDS[entry.kind].follows else self._orders
+        if any(order in wanted for order in known):
+            self._orders = [order for order in self._orders if order in wanted]
+        else:
             self._require_change(entry, wanted)
             self._change_orders(wanted)
-        else:
-            self._orders = common
         if len(wanted) < len(ORDERS):
             self._sequential_has_order = True
 
@@ -104,9 +105,10 @@ class Plan:
         here = self._orders[0]
         if KINDS[entry.kind].follows:
             entry.refuse(
-                f"its dim={entry.options['dim']} is not the axis of the features behind a module "
-                f"of {here}. In your forward an axis may move: use the layer of "
-                "tf_lstm_ops.inference.layers in its place, which computes the features"
+                f"its dim={entry.options['dim']} is not the axis of the features of {here}, the "
+                "order of axes that it gets from what is before it. In your forward an axis may "
+                "move: use the layer of tf_lstm_ops.inference.layers in its place, which computes "
+                "the features"
             )
         if self._sequential_has_order:
             entry.refuse(

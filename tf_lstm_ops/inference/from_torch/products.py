@@ -76,7 +76,10 @@ def _batch_norm(entry: Entry, order: str) -> Sequence[layers.Layer]:
     entry.require("track_running_stats", True)
     return [
         layers.BatchNormalization(
-            *(get("running_mean"), get("running_var"), get("weight"), get("bias")),
+            gamma=get("weight"),
+            beta=get("bias"),
+            mean=get("running_mean"),
+            variance=get("running_var"),
             epsilon=entry.options["eps"],
             name=entry.label,
         )
@@ -87,7 +90,7 @@ def _size(entry: Entry) -> int:
     """The size of the axis of a normalisation."""
     given = entry.options["normalized_shape"]
     sizes = [*(given if isinstance(given, list | tuple) else [given])]
-    if given is None and "weight" in entry.arrays:
+    if "weight" in entry.arrays:
         sizes = [*entry.arrays["weight"].shape]
     if len(sizes) != 1 or sizes[0] is None:
         entry.refuse(
@@ -159,8 +162,9 @@ KINDS = {
         options={"max_norm": None},
         unused=(
             *("num_embeddings", "embedding_dim", "padding_idx", "norm_type", "scale_grad_by_freq"),
-            *("sparse", "_weight", "_freeze", *_MADE),
+            *("sparse", *_MADE),
         ),
+        attributes=("_weight", "_freeze"),
         orders=features_last,
         sizes=_matrix_sizes("num_embeddings", "embedding_dim"),
     ),
@@ -172,7 +176,8 @@ KINDS = {
             **{"stride": 1, "padding": 0, "dilation": 1, "groups": 1},
             "padding_mode": "zeros",
         },
-        unused=("in_channels", "out_channels", "kernel_size", "output_padding", *_MADE),
+        unused=("in_channels", "out_channels", "kernel_size", *_MADE),
+        attributes=("output_padding",),
         orders=channels_first,
         ranks=(3,),
         sizes=_conv_sizes,

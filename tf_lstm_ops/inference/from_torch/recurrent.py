@@ -42,8 +42,8 @@ def _sizes(entry: Entry) -> Mapping[str, Any]:
         "bias": "bias_ih_l0" in arrays,
         "bidirectional": "weight_ih_l0_reverse" in arrays,
     }
-    if "weight_hr_l0" in arrays:
-        found["proj_size"] = arrays["weight_hr_l0"].shape[0]
+    if entry.kind == "LSTM":
+        found["proj_size"] = arrays["weight_hr_l0"].shape[0] if "weight_hr_l0" in arrays else 0
     return found
 
 
@@ -54,8 +54,9 @@ def _kind(**options: Any) -> Kind:
         options={"batch_first": False, "return_sequences": True, **options},
         unused=(
             *("input_size", "hidden_size", "num_layers", "bias", "bidirectional", "proj_size"),
-            *("dropout", "mode", "args", "kwargs"),
+            "dropout",
         ),
+        attributes=("mode", "args", "kwargs"),
         orders=_orders,
         ranks=(3,),
         sizes=_sizes,

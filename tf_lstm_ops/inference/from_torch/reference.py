@@ -166,6 +166,9 @@ def _final(entry: Entry, states: Any) -> Any:
 def _module(torch: Any, entry: Entry) -> Any:
     """A copy of a module that computes in float64 on the CPU. The module itself stays as it is."""
     made = _made(torch, entry) if entry.module is None else copy.deepcopy(entry.module)
+    made._compiled_call_impl = None  # what compile() made computes with the old weights
+    if getattr(made, "eps", 0) is None:  # PyTorch takes that of the type
+        made.eps = torch.finfo(torch.float32).eps
     return made.to("cpu", torch.float64).eval()
 
 

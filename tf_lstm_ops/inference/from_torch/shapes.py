@@ -58,10 +58,15 @@ def _adaptive(make: Any) -> Any:
 
 
 def _flatten(entry: Entry, order: str) -> Sequence[layers.Layer]:
+    rank = 3 if order else 2
+    axes = [entry.integer(name) for name in ("start_dim", "end_dim")]
+    if [axis + rank if axis < 0 else axis for axis in axes] != [1, rank - 1]:
+        entry.refuse(
+            f"a session joins all axes after the batch. Received: start_dim={axes[0]}, "
+            f"end_dim={axes[1]} for {rank} axes"
+        )
     if not order:  # [B, C]
         return [layers.Identity(entry.label)]
-    if entry.options["start_dim"] != 1 or entry.options["end_dim"] not in (-1, 2):
-        entry.refuse("a session has start_dim=1 and end_dim=-1 only")
     flatten = layers.Flatten(entry.label)
     return [layers.Permute((2, 1), entry.label), flatten] if order == BCT else [flatten]
 
@@ -87,11 +92,15 @@ def _upsample(entry: Entry, order: str) -> Sequence[layers.Layer]:
 
 
 def _of_channels(build: Any, **options: Any) -> Kind:
-    return Kind(build, options=options, unused=("name", "value"), orders=channels_first, ranks=(3,))
+    return Kind(
+        build, options=options, attributes=("name", "value"), orders=channels_first, ranks=(3,)
+    )
 
 
 _NOTHING = Kind(
-    lambda entry, order: [layers.Identity(entry.label)], unused=("p", "inplace", "args", "kwargs")
+    lambda entry, order: [layers.Identity(entry.label)],
+    unused=("p", "inplace"),
+    attributes=("args", "kwargs"),
 )
 _POOL: dict[str, Any] = {"kernel_size": None, "stride": None, "padding": 0, "ceil_mode": False}
 

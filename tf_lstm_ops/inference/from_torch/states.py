@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import re
 import textwrap
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tf_lstm_ops import _files, _optional, _received
+from tf_lstm_ops import _file_kinds, _files, _optional, _received
 from tf_lstm_ops.inference.from_torch import kinds
 from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.weights import safetensors
+from tf_lstm_ops.weights import torch as torch_format
 
-_PICKLES = (".pt", ".pth", ".bin")
+_PICKLES = (".pt", ".pth", ".bin", ".ckpt")
 _EXTRA = "_extra_state"  # what a module saves besides its tensors, of any type
 _UNUSED = ("num_batches_tracked", _EXTRA)
+_MOST_GROWTH = 64  # times the size of a file, which may have a tensor under several names
 _MOST = 20  # prefixes in a message
 State = Mapping[str, Any]
 
@@ -48,17 +51,31 @@ def state_of(source: Any) -> State:
     for key in state:
         if not isinstance(key, str):
             raise ValueError(f"the names of a state dict must be texts. Received: {key!r}")
+    return _of_checkpoint(state)
+
+
+def _of_checkpoint(state: State) -> State:
+    """The state dict in a checkpoint such as {"state_dict": weights, "epoch": 3}."""
     nested = [
         key
         for key, value in _items(state)
         if isinstance(value, Mapping) and not key.endswith(_EXTRA)
     ]
-    if nested:
-        raise ValueError(
-            f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the "
-            f"one that has the weights, such as checkpoint[{nested[0]!r}]"
-        )
-    return state
+    if not nested:
+        return state
+    weights = [key for key in nested if _has_weights_only(state[key])]
+    if len(weights) == 1 and not any(hasattr(value, "shape") for value in state.values()):
+        return state[weights[0]]
+    raise ValueError(
+        f"this is a dictionary of {', '.join([*state][:_MOST])}, not a state dict. Pass the "
+        f"one that has the weights, such as checkpoint[{(weights or nested)[0]!r}]"
+    )
+
+
+def _has_weights_only(found: Mapping[Any, Any]) -> bool:
+    """Whether a dictionary is a state dict."""
+    keys = [key for key in found if not (isinstance(key, str) and key.endswith(_EXTRA))]
+    return bool(keys) and all(isinstance(k, str) and hasattr(found[k], "shape") for k in keys)
 
 
 def _items(state: State) -> Iterator[tuple[str, Any]]:
@@ -70,9 +87,9 @@ def _file(path: Any) -> State:
     name = _files.checked(path)
     text = os.fsdecode(name)
     end = os.path.splitext(text)[1].lower()
-    if end == ".onnx":
-        raise ValueError(f"{text} is an ONNX file. Session.from_onnx reads it")
     if end != ".safetensors" and end not in _PICKLES:
+        if advice := _file_kinds.advice(text):
+            raise ValueError(f"{text} is {advice}")
         raise ValueError(
             f"{text}: the name must end with .safetensors, {', '.join(_PICKLES[:-1])} or "
             f"{_PICKLES[-1]}"
@@ -84,16 +101,55 @@ def _file(path: Any) -> State:
 def _pickled(path: str) -> State:
     """What torch.save wrote, if it has tensors only: nothing of the file is executed."""
     torch = _optional.require("torch", "a file of torch.save", "torch")
+    most = _MOST_GROWTH * os.path.getsize(path)
+    members = _members(path)
+    if any(name.endswith("/constants.pkl") for name in members):
+        raise ValueError(
+            f"{path} is a TorchScript file. Pass its weights: "
+            f"Session.from_torch(torch.jit.load({path!r}).state_dict(), layers=...)"
+        )
+    _require_small(path, sum(members.values()), most)
     try:
         found: State = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a damaged file anything
-        said = textwrap.shorten(re.sub(r"\x1b\[\d*m", "", str(error)), 200)  # without colours
+        text = re.sub(r"\x1b\[\d*m", "", str(error))  # without colours
+        classes = re.search(r"GLOBAL (\S+)", text)
+        said = f"it has a {classes[1]}" if classes else textwrap.shorten(text, 200)
         raise ValueError(
             f"{path} cannot be read as a state dict: {type(error).__name__}: {said}. A file must "
             "have tensors only: write it with torch.save(model.state_dict(), path). A whole model "
-            "is code; load it yourself and pass its modules"
+            "is code, as is a checkpoint with other objects. If you trust it, load it yourself "
+            "with torch.load(path, weights_only=False), and pass its modules or state dict"
         ) from None
+    tensors = [each for each in _values(found) if isinstance(each, torch.Tensor)]
+    _require_small(path, sum(each.numel() * each.element_size() for each in tensors), most)
     return found
+
+
+def _members(path: str) -> dict[str, int]:
+    """The members of an archive and their sizes, which torch.save does not compress."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {member.filename: member.file_size for member in archive.infolist()}
+    except zipfile.BadZipFile:  # of PyTorch before 1.6
+        return {}
+
+
+def _require_small(path: str, size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(
+            f"{path} stands for {size} bytes, more than {_MOST_GROWTH} times its own size. Write "
+            "copies of its tensors: {name: tensor.clone() for name, tensor in state.items()}"
+        )
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """The values of nested dictionaries."""
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _values(each)
+    else:
+        yield value
 
 
 def parts(state: State, listed: Any) -> list[list[Entry | Layer]]:
@@ -125,11 +181,12 @@ def _entry(state: State, element: Any) -> Entry:
     prefix, name, options = _read(element)
     label = f"{prefix} ({name})" if prefix else name
     kind = kinds.kind_of(label, name)
-    own = _own(state, prefix) if prefix or kind.arrays else {}
+    own = _own(state, prefix) if prefix or kind.arrays or kind.optional else {}
     own = {key: full for key, full in own.items() if key not in _UNUSED}
     may_be_empty = not kind.arrays and (not kind.optional or "normalized_shape" in options)
     if not own and not may_be_empty:
         raise ValueError(f"{label}: the state dict has no names that begin so. {_call(state)}")
+    torch_format.require_plain(state, f"{prefix}." if prefix else "")
     missing = [key for key in kind.arrays if key not in own]
     allowed = {*kind.arrays, *kind.optional}
     is_recurrent = "weight_ih_l0" in allowed  # its number of layers is in the names

@@ -7,7 +7,7 @@ from typing import Any
 
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers.activations import Activation
+from tf_lstm_ops.inference.layers.activations import Activation, PReLU
 from tf_lstm_ops.inference.layers.base import Identity, Input
 from tf_lstm_ops.inference.layers.products import Embedding
 from tf_lstm_ops.inference.layers.shapes import Masking
@@ -31,10 +31,12 @@ def input_of(chain: Sequence[Any]) -> Value:
         return Input((None,), "int32")
     for layer in chain:
         record = getattr(layer, "record", None) or next(iter(getattr(layer, "records", ())), None)
-        if record is not None and record.input_size:
-            return Input((None, record.input_size))
+        size = 0 if record is None else record.input_size
+        least = 2 if isinstance(layer, PReLU) else 1  # one factor is for any size
+        if size >= least:
+            return Input((None, size))
         keeps_size = record is not None and record.kind in _KEEP_SIZE
-        if not keeps_size and not isinstance(layer, Activation | Identity | Masking):
+        if not keeps_size and not isinstance(layer, Activation | Identity | Masking | PReLU):
             break
     raise ValueError(
         f"the size of the input is not known from {chain[0].name}. Begin the layers with "

@@ -14,13 +14,14 @@ from tf_lstm_ops.inference.layers.base import Record
 class BatchNormalization(Record):
     """(x - mean) / sqrt(variance + epsilon) · gamma + beta.
 
-    A session makes it part of a Dense or convolution before or behind it where it can.
+    The arguments have names only, since programs order the arrays in different ways. A session
+    makes it part of a Dense or convolution before or behind it where it can.
 
     Args:
-      mean: [C].
-      variance: [C].
       gamma: [C]; None: ones.
       beta: [C]; None: zeros.
+      mean: [C].
+      variance: [C].
       epsilon: is added to the variance.
       name: for messages.
 
@@ -30,10 +31,11 @@ class BatchNormalization(Record):
 
     def __init__(
         self,
-        mean: Any,
-        variance: Any,
+        *,
         gamma: Any = None,
         beta: Any = None,
+        mean: Any,
+        variance: Any,
         epsilon: float = 1e-3,
         name: str | None = None,
     ) -> None:

@@ -16,6 +16,7 @@ import h5py
 import keras
 
 from tf_lstm_ops import _files
+from tf_lstm_ops.checkpoints.keras_2 import snake_case
 from tf_lstm_ops.keras.old_files import models
 from tf_lstm_ops.weights.h5_file import NamedArray, array, member
 
@@ -112,7 +113,7 @@ def _of_model(
     parts = member(group, "layers", h5py.Group)
     counts: collections.Counter[str] = collections.Counter()
     for layer, own in models.in_order(model, config):
-        name = _snake_case(own["class_name"].rpartition(">")[2])
+        name = snake_case(own["class_name"])
         part = f"{name}_{counts[name]}" if counts[name] else name
         counts[name] += 1
         if isinstance(layer, keras.Model):
@@ -121,13 +122,6 @@ def _of_model(
             yield layer, _of_layer(member(parts, part, h5py.Group), layer, size)
         else:
             yield layer, []
-
-
-def _snake_case(name: str) -> str:
-    """The name of a class as Keras 2 wrote it."""
-    name = re.sub(r"\W+", "", name)
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 def _of_layer(group: Any, layer: Any, size: int) -> list[NamedArray]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops.checkpoints import protobuf
+from tf_lstm_ops.checkpoints import keras_2, protobuf
 from tf_lstm_ops.weights.arrays import as_numbers
 from tf_lstm_ops.weights.h5_file import NamedArray
 
@@ -54,44 +53,13 @@ def read(folder: Path) -> SavedModel:
 
 def _metadata(folder: Path) -> dict[str, Any]:
     """What Keras 2 wrote of the root object."""
-    for text in (_of_keras_file(folder), _of_object_graph(folder)):
-        if text is None:
-            continue
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{folder} is damaged: its layers are no JSON: {error}") from error
-        if isinstance(found, dict):
-            return found
+    found = keras_2.saved_metadata(folder)
+    if isinstance(found, dict):
+        return found
     raise ValueError(
         f"{folder} is no SavedModel with layers of Keras 2. Run it whole: "
         "keras.layers.TFSMLayer(path, call_endpoint='serving_default')"
     )
-
-
-def _of_keras_file(folder: Path) -> bytes | None:
-    """keras_metadata.pb of TensorFlow 2.5 and later: SavedMetadata.nodes, by node_path."""
-    path = folder / "keras_metadata.pb"
-    if not path.is_file():
-        return None
-    for node in protobuf.texts(path.read_bytes(), 1):
-        if protobuf.texts(node, 3) == [b"root"]:
-            return next(iter(protobuf.texts(node, 5)), None)
-    return None
-
-
-def _of_object_graph(folder: Path) -> bytes | None:
-    """saved_model.pb of TensorFlow before 2.5.
-
-    meta_graphs[0].object_graph_def.nodes[0].user_object.metadata; the numbers are those of fields.
-    """
-    path = folder / "saved_model.pb"
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder} is no SavedModel: it has no saved_model.pb")
-    message: bytes | None = path.read_bytes()
-    for number in (2, 7, 1, 4, 3):
-        message = None if message is None else next(iter(protobuf.texts(message, number)), None)
-    return message
 
 
 def _variables(folder: Path) -> list[NamedArray]:
