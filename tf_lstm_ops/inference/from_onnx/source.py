@@ -12,6 +12,7 @@ import numpy as np
 from tf_lstm_ops import _optional
 from tf_lstm_ops.inference import source_check
 from tf_lstm_ops.inference.axes import Traced, real
+from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.inputs import Given
 from tf_lstm_ops.inference.from_onnx.trace import nodes_before
 from tf_lstm_ops.inference.from_onnx.values import Array
@@ -40,6 +41,17 @@ class Source:
     constants: Mapping[str, Array]
     axes: Mapping[str, Traced]
     words: Sequence[int | None]
+
+    @property
+    def advice(self) -> str:
+        """How to open sizes that the file fixes, to follow an error; empty where it fixes none."""
+        if not any(inputs.is_closed(each, self.axes[each.name]) for each in self.given):
+            return ""
+        shapes = {each.name: inputs.opened(each, self.axes[each.name]) for each in self.given}
+        return (
+            ". The ONNX file fixes sizes, and its constants may depend on them. If they do "
+            f"not, pass shapes={shapes} to Session.from_onnx"
+        )
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the model.

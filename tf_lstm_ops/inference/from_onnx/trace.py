@@ -159,6 +159,8 @@ class _Tracer:
         """Follows the nodes that the outputs depend on."""
         pairs = [*zip(given, plan, strict=True)]
         sizes = {each.sizes[own.batch_axis] for each, own in pairs if each.sizes}
+        if all(each.is_open[own.batch_axis] for each, own in pairs if each.sizes):
+            sizes = {None} if None in sizes else sizes
         if len(sizes) > 1:
             shown = sorted("any" if size is None else str(size) for size in sizes)
             raise _Stopped(f"its inputs have different sizes of the batch: {shown}", -1)
