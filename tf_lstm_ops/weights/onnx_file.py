@@ -244,8 +244,10 @@ def _is_chain(layers: list[Found], nodes: list[RecurrentNode]) -> bool:
                 return False
             previous += 1
             read = {node.output[0]: _output_axes(nodes[previous])}
-        elif source in read and node.output and (axes := _moved(node, read[source], layers[0])):
-            read[node.output[0]] = axes
+        elif source in read and node.output:
+            of = layers[previous], nodes[previous]
+            if axes := _moved(node, read[source], *of):
+                read[node.output[0]] = axes
     return previous == len(layers) - 1
 
 
@@ -255,8 +257,10 @@ def _output_axes(node: RecurrentNode) -> tuple[str, ...]:
     return ("T", directions, "N", "H") if node.layout == 0 else ("N", "T", directions, "H")
 
 
-def _moved(node: onnx.NodeProto, axes: tuple[str, ...], of: Found) -> tuple[str, ...] | None:
-    """The axes of a node's output; None if it does more than move axes."""
+def _moved(
+    node: onnx.NodeProto, axes: tuple[str, ...], of: Found, read: RecurrentNode
+) -> tuple[str, ...] | None:
+    """The axes of a node's output; None if it does more than move axes, or may do so."""
     op = node.op_type if node.domain in ("", "ai.onnx") else ""
     if op in ("Identity", "Dropout"):
         return axes
@@ -267,6 +271,27 @@ def _moved(node: onnx.NodeProto, axes: tuple[str, ...], of: Found) -> tuple[str,
         return tuple(axes[k] for k in order) if fits and all(k in order for k in every) else None
     if op not in ("Squeeze", "Reshape") or len(axes) != 4:
         return None
-    if "1" in axes:  # what else a Reshape could do does not fit the next node's W
-        return tuple(axis for axis in axes if axis != "1")
-    return (*axes[:2], "H") if op == "Reshape" and axes[2:] == ("D", "H") else None
+    given = attributes(node)
+    target = given.get("axes")
+    if target is None and len(node.input) > 1 and node.input[1]:
+        array = of.constants.get(node.input[1])
+        if array is None:
+            return None
+        target = [int(each) for each in array.ravel()]
+    if op == "Squeeze":  # without axes it takes all of size 1, and the next node needs three
+        place = axes.index("1") if "1" in axes else len(axes)
+        return _without(axes) if target in (None, [place], [place - len(axes)]) else None
+    if axes[2:] != ("D", "H") and "1" not in axes:
+        return None
+    wanted = _without(axes) if "1" in axes else (*axes[:2], "H")
+    known = {"H": read.R.shape[2] * (1 if "1" in axes else len(read.R))}
+    is_same = [
+        axes[k] == axis if size == 0 else size in (-1, known.get(axis))
+        for k, (size, axis) in enumerate(zip(target or (), wanted, strict=False))
+    ]
+    fits = len(is_same) == len(target or ()) == 3 and all(is_same) and not given.get("allowzero", 0)
+    return wanted if fits and target.count(-1) < 2 else None
+
+
+def _without(axes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(axis for axis in axes if axis != "1")

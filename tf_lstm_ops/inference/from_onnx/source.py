@@ -17,6 +17,9 @@ from tf_lstm_ops.inference.from_onnx.inputs import Given
 from tf_lstm_ops.inference.from_onnx.trace import nodes_before
 from tf_lstm_ops.inference.from_onnx.values import Array
 from tf_lstm_ops.inference.source_check import ROWS, STEPS
+from tf_lstm_ops.onnx_graph import tensors
+from tf_lstm_ops.onnx_graph.float32 import in_float32
+from tf_lstm_ops.onnx_graph.load import opset
 from tf_lstm_ops.onnx_graph.run import NotRun, runner
 
 
@@ -65,12 +68,19 @@ class Source:
         Raises:
           NotRun: nothing here can run the model.
         """
-        model = self._needed_model()
+        needed = self._needed_model()
+        model = in_float32(needed, opset(needed))
         free = {
             each.name: self._of_file(each, array)
             for each, array in zip(self.given, arrays, strict=True)
         }
         feeds = free | self._constants(arrays[0].shape[0])
+        kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+        feeds = {
+            name: array.astype(tensors.dtype_of(kinds[name]))
+            for name, array in feeds.items()
+            if name in kinds
+        }
         try:
             run = runner(model.SerializeToString(), model)
             results = run([feeds[value.name] for value in model.graph.input])
@@ -150,7 +160,7 @@ class Source:
         array = array.reshape(array.shape[: len(places)])
         rest = [k for k in range(traced.rank) if k not in places]
         full = array.reshape(array.shape + (1,) * len(rest))
-        return np.transpose(full, np.argsort([*places, *rest])).astype(given.dtype)
+        return np.transpose(full, np.argsort([*places, *rest]))
 
     def _of_session(self, name: str, array: Array) -> Array:
         """An output with the batch first and without axes that the session does not have."""

@@ -28,6 +28,7 @@ from tf_lstm_ops.onnx_graph import schemas
 from tf_lstm_ops.onnx_graph.attributes import attributes, label, short
 from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate, folds
+from tf_lstm_ops.onnx_graph.float32 import float_types
 
 _FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
 _DOMAINS = ("", "ai.onnx")
@@ -92,7 +93,7 @@ def follow(
             f"the model has {len(free)} inputs; a session has at most {_MOST_INPUTS}. Pass "
             "constants={name: value} for inputs that stay the same, or choose outputs="
         )
-    floats = castable([each.dtype for each in free if each.is_float])
+    floats = castable(float_types(model))
     sizes_of = {each.name: each.sizes for each in given}
     fixed: dict[str, Operand] = {
         name: Filled(float(array), sizes_of[name]) if not array.ndim and sizes_of[name] else array

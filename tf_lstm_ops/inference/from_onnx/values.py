@@ -68,19 +68,18 @@ Operand = Traced | Array | Sizes | Filled | Squares | Shifted | None
 _WIDE, _HALF = (1, 11), 10
 
 
-def castable(dtypes: Collection[str]) -> frozenset[int]:
+def castable(floats: Collection[int]) -> frozenset[int]:
     """The types that a `Cast` of floats can name without an effect in a session.
 
     A session computes in float32, also what a model of float16 rounds.
 
     Args:
-      dtypes: of the inputs of the model that are floats.
+      floats: the types of the model's own floats.
 
     Returns:
       The numbers of ONNX's types.
     """
-    is_half = bool(dtypes) and {*dtypes} == {"float16"}
-    return frozenset([*_WIDE, _HALF] if is_half else _WIDE)
+    return frozenset([*_WIDE, _HALF] if {*floats} == {_HALF} else _WIDE)
 
 
 def cast(filled: Filled, to: int) -> Filled:
