@@ -31,9 +31,7 @@ def float_types(model: onnx.ModelProto) -> set[int]:
     """
     known = {tensor.name for tensor in model.graph.initializer}
     given = {
-        value.type.tensor_type.elem_type
-        for value in model.graph.input
-        if value.name not in known
+        value.type.tensor_type.elem_type for value in model.graph.input if value.name not in known
     }
     floats = (FLOAT, *_OTHERS)
     return given.intersection(floats) or {

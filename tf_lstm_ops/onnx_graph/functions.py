@@ -19,7 +19,7 @@ _DEEPEST = 64  # of functions that call each other
 class _Size(NamedTuple):
     """What nodes are without calls of functions: how many, and at most how many bytes."""
 
-    count: int
+    nodes: int
     data: int
 
 
@@ -55,7 +55,7 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
                     known[key] = size(functions[key].node, depth + 1)
                 inner = known[key]
                 # Each node of a function may get the attributes of the call.
-                count, data = count + inner.count, data + inner.data + inner.count * own
+                count, data = count + inner.nodes, data + inner.data + inner.nodes * own
             else:
                 count, data = count + 1, data + own
             if count > _MOST_NODES or data > largest:

@@ -87,8 +87,10 @@ def _thresholded_relu(call: Call) -> list[Operand]:
 def _shrink(call: Call) -> list[Operand]:
     threshold, bias = _numbers(call, lambd=0.5, bias=0.0)
     if bias not in (0.0, threshold) or threshold < 0:
-        refuse(f"its bias must be 0 or its lambd, which is not negative, and they are {bias} and "
-               f"{threshold}")
+        refuse(
+            f"its bias must be 0 or its lambd, which is not negative, and they are {bias} and "
+            f"{threshold}"
+        )
     function = "soft_shrink" if bias else "hard_shrink"
     return _applied(layers.Activation((function, (threshold,))), call.traced())
 

@@ -294,7 +294,7 @@ def sizes_of_call(given: Given, array: Traced) -> tuple[int | None, ...]:
       The size of each axis of its value; None: any. A size of the file holds where nobody opened
       it, also where no layer needs it.
     """
-    found = []
+    found: list[int | None] = []
     for group in array.groups:
         (factor,) = group
         is_open = group in array.axes and given.is_open[array.axes.index(group)]

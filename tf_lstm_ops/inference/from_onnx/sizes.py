@@ -19,7 +19,6 @@ from tf_lstm_ops.inference.from_onnx.values import (
     refuse,
 )
 
-
 # The numbers of ONNX's types that have all sizes up to 2**24, of more no session has arrays.
 _EXACT = (1, 6, 7, 11)
 
