@@ -156,23 +156,25 @@ class _Follower:
 
     def _computed(self, node: onnx.NodeProto) -> list[Any] | None:
         """The sizes that a node makes of sizes."""
-        operands = [self._vector(name) for name in node.input if name]
-        if any(each is None for each in operands):
-            return None
+        operands: list[list[Any]] = []
+        for name in filter(None, node.input):
+            operand = self._vector(name)
+            if operand is None:
+                return None
+            operands.append(operand)
         first, *rest = operands
-        assert first is not None
         if node.op_type in ("Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape"):
             return first
         if node.op_type == "Concat":
-            return [size for each in operands for size in each or []]
+            return [size for each in operands for size in each]
         if node.op_type == "Gather" and rest[0] and max(map(abs, rest[0])) < len(first):
             return [first[k] for k in rest[0]]
         if node.op_type == "Slice" and len(rest) in (2, 3) and rest[0] and rest[1]:
             return first[rest[0][0] : rest[1][0]]
-        if node.op_type == "Mul" and len(first) == len(rest[0] or []) == 1:
+        if node.op_type == "Mul" and len(first) == len(rest[0]) == 1:
             factors = [each if isinstance(each, tuple) else None for each in (first[0], rest[0][0])]
             if None not in factors:
-                return [tuple(axis for each in factors for axis in each or ())]
+                return [tuple(axis for each in factors if each for axis in each)]
         return None
 
     def _declared(self, name: str) -> list[int | None]:

@@ -15,6 +15,7 @@ from tf_lstm_ops.inference.axes import (
     derived,
     position,
     real,
+    settled,
     with_groups,
     with_last,
 )
@@ -166,6 +167,8 @@ def _conv(call: Call) -> list[Operand]:
     bias = None if call.operand(2) is None else call.constant(2, "bias")
     kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
     groups = int(call.attributes.get("group", 1))
+    if settled(x.groups[2]) not in (None, channels * groups):
+        refuse(f"its kernel takes {channels * groups} channels, not {settled(x.groups[2])}")
     if groups > 1 and channels == 1 and units == groups:
         layer: Any = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, **arguments)
     else:
