@@ -160,6 +160,9 @@ bool CheckInput(const InputRecord& input, size_t index, Error* error) {
                      ? "a dimension that it does not have is not 0"
                      : "a dimension must be -1 or from 1 to 2^24");
   }
+  if (input.batch < 0 || input.batch > kMaxSize) {
+    return fails("batch must be from 0 to 2^24");
+  }
   if (!AllZero(input.reserved, sizeof(input.reserved))) {
     return fails("a reserved byte is not 0");
   }

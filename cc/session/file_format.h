@@ -54,10 +54,12 @@ struct InputRecord {
   uint32_t type;
   uint32_t rank;
   int64_t dims[kMaxDims];
-  uint8_t reserved[16];
+  int64_t batch;  // 0: any
+  uint8_t reserved[8];
   char name[64];
 };
 static_assert(sizeof(InputRecord) == 128);
+static_assert(offsetof(InputRecord, batch) == 48);
 static_assert(offsetof(InputRecord, name) == 64);
 
 struct OutputRecord {

@@ -27,7 +27,7 @@ void AddInputs(Graph* graph) {
                    : input.type == 1 ? Type::kInt
                                      : Type::kFloat;
       Shape& shape = graph->shapes.emplace_back();
-      shape.Append(kUnknown);
+      shape.Append(input.batch == 0 ? kUnknown : input.batch);
       const int axes = is_mask ? 1 : static_cast<int>(input.rank) - 1;
       for (int axis = 0; axis < axes; ++axis) shape.Append(input.dims[axis]);
     }
@@ -237,7 +237,8 @@ void PlanStreaming(Graph* graph) {
   std::vector<Value>& values = graph->values;
   for (int k = 0; k < graph->input_count(); ++k) {
     const Shape& shape = graph->shapes[k];
-    bool is_sequence = shape.rank > 2 || values[k].type == Type::kInt;
+    bool is_sequence = (shape.rank > 2 || values[k].type == Type::kInt) &&
+                       shape.dims[1] == kUnknown;
     for (int axis = 2; axis < shape.rank; ++axis) {
       is_sequence = is_sequence && shape.dims[axis] != kUnknown;
     }

@@ -59,13 +59,18 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
   }
   if (graph.blocking_input != kNone) {
     return Fail(error, kInvalidArgument,
-                "the session cannot stream: input %d has no axis of time, or a "
-                "size behind it is not fixed",
+                "the session cannot stream: input %d has no axis of time, a "
+                "fixed number of steps, or a size behind it that is not fixed",
                 graph.blocking_input);
   }
   if (batch < 1) {
     return Fail(error, kInvalidArgument,
                 "batch is %" PRId64 ", must be 1 or more", batch);
+  }
+  for (const InputRecord& input : graph.inputs) {
+    if (input.batch == 0 || input.batch == batch) continue;
+    return Fail(error, kInvalidArgument,
+                "batch is %" PRId64 ", must be %" PRId64, batch, input.batch);
   }
   std::vector<Tensor> inputs;
   SetInputs(graph, batch, kMaxBlockSteps, &inputs);

@@ -66,6 +66,15 @@ def batch_axes(proto: Any) -> dict[str, int]:
     return found
 
 
+def open_shapes(proto: Any) -> dict[str, list[int | None]]:
+    """The argument shapes that opens what a file fixes and no layer needs."""
+    _, source = from_onnx.read(proto, None, None, None)
+    return {
+        given.name: from_onnx.inputs.opened(given, source.axes[given.name])
+        for given in source.given
+    }
+
+
 def tensor_type(proto: Any, name: str) -> Any:
     return next(x for x in proto.graph.input if x.name == name).type.tensor_type
 

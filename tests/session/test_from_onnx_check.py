@@ -82,6 +82,25 @@ def test_inputs_of_different_steps() -> None:
     assert Session.from_onnx(proto) is not None
 
 
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_what_onnx_runtime_lacks(op: str, recwarn: pytest.WarningsRecorder) -> None:
+    """It has no layout=1, which the reference implementation has."""
+    proto = model([layer(op, layout=1)], ("B", "T", FEATURES), weights(op))
+    session = Session.from_onnx(proto)
+    assert not recwarn.list
+    x = random(2, 5, FEATURES).astype(np.float32)
+    np.testing.assert_array_equal(session(x), Session.from_onnx(recurrent(op))(x))
+
+
+def test_what_nothing_runs() -> None:
+    activations = ["Sigmoid", "Relu", "Relu"]
+    nodes = [layer("LSTM", layout=1, activations=activations)]
+    proto = model(nodes, ("B", "T", FEATURES), weights("LSTM"))
+    with pytest.warns(UserWarning, match=r"not compared with the model: .*layout") as found:
+        assert Session.from_onnx(proto) is not None
+    assert found[0].filename == __file__
+
+
 class TestWithoutONNXRuntime:
     """The package onnx runs a model, where it computes what ONNX specifies."""
 

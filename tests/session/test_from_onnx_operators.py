@@ -72,6 +72,9 @@ CLIPS = {
     "other bounds": (-0.5, 0.75),
     "from above 0": (0.1, 0.7),
     "below 0": (-0.7, -0.1),
+    "no end": (0.0, np.inf),
+    "no ends": (-np.inf, np.inf),
+    "no beginning": (-np.inf, 0.3),
 }
 
 
@@ -227,12 +230,13 @@ def test_a_gate() -> None:
     check(model(nodes, ("B", "T", 4), {"w": random(4, 6), "w2": random(6, 3)}, "y o"))
 
 
-def test_magnitude() -> None:
+@pytest.mark.parametrize("square", ["Pow", "Mul"])
+def test_magnitude(square: str) -> None:
     nodes = [
         node("Slice", "x zero half axis", "a"),
         node("Slice", "x half end axis", "b"),
-        node("Pow", "a two", "aa"),
-        node("Pow", "b two", "bb"),
+        node(square, "a two" if square == "Pow" else "a a", "aa"),
+        node(square, "b two" if square == "Pow" else "b b", "bb"),
         node("Add", "aa bb", "s"),
         node("Sqrt", "s"),
     ]
@@ -246,6 +250,8 @@ def test_magnitude() -> None:
 
 
 def test_pow_of_both_exponents() -> None:
+    chained = [node("Mul", "x x", "a"), node("Add", "a x", "b"), node("Mul", "b k")]
+    check(model(chained, ("B", "T", 4), {"k": random(4)}))
     nodes = [node("Pow", "x two", "a"), node("Mul", "a x")]
     check(model(nodes, ("B", "T", 4), {"two": np.float32(2)}))
 

@@ -115,6 +115,19 @@ def test_initial_states_that_are_inputs(op: str, direction: str) -> None:
     check(model(nodes, inputs, weights(op, count), outputs))
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("given", ["h", "c"])
+@pytest.mark.parametrize("other", ["absent", "zeros"])
+def test_one_of_two_initial_states(given: str, other: str, direction: str) -> None:
+    count = directions_of(direction)
+    zeros = "-" if other == "absent" else "zeros"
+    states = f"s {zeros}" if given == "h" else f"{zeros} s"
+    nodes = [node("Shape", "s", "sizes"), node("ConstantOfShape", "sizes", "zeros")]
+    nodes.append(layer("LSTM", f"x w r b - {states}", "y h c", direction=direction))
+    inputs = {"x": ("T", "B", FEATURES), "s": (count, "B", H)}
+    check(model(nodes[2 * (other == "absent") :], inputs, weights("LSTM", count), "y h c"))
+
+
 @pytest.mark.parametrize("op", GATES)
 def test_initial_states_of_the_batch_first(op: str) -> None:
     """They are transposed before the node, and their outputs behind it."""

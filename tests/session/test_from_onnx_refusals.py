@@ -81,6 +81,24 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "a root": (one("Sqrt"), ["Sqrt_y", "sum of two squares"]),
     "the maximum of a constant": (one("Max", np.float32(0.5)), ["Max_y"]),
     "selu of other numbers": (one("Selu", alpha=1.0), ["Selu_y", "alpha"]),
+    "shrink below 0": (one("Shrink", lambd=-1.0, bias=-1.0), ["Shrink_y", "not negative"]),
+    "another number in an attribute": (
+        one("Pad", axes=SEQUENCE, opset=10, pads=[0, 1, 0, 0, 0, 0], value=2.0),
+        ["Pad_y", "another number than 0"],
+    ),
+    "another form of Gelu": (one("Gelu", opset=20, approximate="fast"), ["Gelu_y", "fast"]),
+    "another kernel_shape": (
+        one("Conv", random(2, 4, 3), axes=("B", 4, "T"), kernel_shape=[2]),
+        ["Conv_y", "kernel_shape"],
+    ),
+    "other channels than a kernel": (
+        one("Conv", random(2, 3, 3), axes=("B", 4, "T")),
+        ["Conv_y", "3 channels, not 4"],
+    ),
+    "another number of parts": (
+        model([node("Split", "x", "a y", axis=2, num_outputs=4)], SEQUENCE, opset=18),
+        ["Split_y", "num_outputs"],
+    ),
     "shrink of another bias": (one("Shrink", lambd=0.5, bias=0.1), ["Shrink_y", "bias"]),
     # The batch.
     "softmax over the batch": (
@@ -162,10 +180,6 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "a constant initial state": (
         with_operand("GRU", "x w r b - s", s=random(1, 1, H)),
         ["GRU_y", "initial states is a constant"],
-    ),
-    "one of two initial states": (
-        with_operand("LSTM", "x w r b - s", {"s": (1, "B", H)}),
-        ["LSTM_y", "initial state"],
     ),
     "weights that are inputs": (
         with_operand("LSTM", "x v r b", {"v": ("B", 4 * H, FEATURES)}),

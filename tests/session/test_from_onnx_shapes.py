@@ -9,8 +9,9 @@ pytest.importorskip("onnx", reason="reads and makes the models")
 pytest.importorskip("onnxruntime", reason="runs the models")
 from onnx import TensorProto, helper
 
-from session.onnx_sources import Axes, check, model, node
+from session.onnx_sources import Axes, check, model, node, refusal
 from session.test_from_onnx_operators import one, random
+from tf_lstm_ops.inference import Session
 
 INT_MAX, INT32_MAX = 2**63 - 1, 2**31 - 1
 
@@ -351,3 +352,31 @@ def test_if_of_a_constant() -> None:
         }
         nodes = [node("Neg", "x", "h"), node("If", "c", "i", **branches), node("Add", "i h")]
         chain(*nodes, c=np.bool_(condition))
+
+
+def branches(then: list[Any], other: list[Any], name: str) -> dict[str, Any]:
+    """Two branches whose last nodes make a value of this name."""
+    return {
+        key: helper.make_graph(
+            nodes, key, [], [helper.make_tensor_value_info(nodes[-1].output[0], 1, None)]
+        )
+        for key, nodes in (("then_branch", then), ("else_branch", other))
+    }
+
+
+def test_if_within_if() -> None:
+    """The inner one reads a value that nothing else reads."""
+    inner = branches([node("Relu", "h", "a")], [node("Tanh", "h", "b")], "i")
+    outer = branches([node("If", "c", "i", **inner)], [node("Neg", "x", "n")], "o")
+    nodes = [node("Neg", "x", "h"), node("If", "c", "o", **outer), node("Add", "o x")]
+    chain(*nodes, c=np.bool_(True))
+    Session.from_onnx(model(nodes, ("B", "T", 4), {"c": np.bool_(True)}))
+
+
+def test_far_positions() -> None:
+    """They stand for the ends of an axis."""
+    for axes in (("B", "T", 4), ("B", 8, 4)):
+        for start, end in ((-(2**63), INT_MAX), (-(2**62), 3), (2, 2**62)):
+            check(one("Slice", [start], [end], [1], axes=axes))
+    for start, end in ((2**62, INT_MAX), (0, -(2**63))):
+        assert "it takes no elements" in refusal(one("Slice", [start], [end], [1]))

@@ -13,6 +13,7 @@ onnx = pytest.importorskip("onnx")
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 from session import torch_models  # noqa: E402
+from session.onnx_comparison import open_shapes  # noqa: E402
 from tf_lstm_ops.inference import Session  # noqa: E402
 
 EXPORTERS = {"TorchScript": False, "dynamo": True}
@@ -60,6 +61,9 @@ def test_exported_models(tmp_path: Path, name: str, exporter: str, free: bool) -
             Session.from_onnx(path)
         return
     session = Session.from_onnx(path)
+    if session._advice:
+        assert not free or EXPORTERS[exporter], session.inputs
+        session = Session.from_onnx(path, shapes=open_shapes(path))
     steps = torch_models.STEPS if name == "flat" else 11
     given = torch_models.inputs(model, 3, steps)
     expected = model.double()(*[x.double() if x.is_floating_point() else x for x in given])

@@ -182,6 +182,42 @@ def test_a_stack_with_batches_first(rng: np.random.Generator) -> None:
     assert_equal(LSTMWeights.from_onnx(chain(layers, there_and_back)), weights)
 
 
+@pytest.mark.parametrize("target", [[0, -1, 4], [-1, 1, 4], [1, -1, 4], [0, 0, -1], [0, -1, 2]])
+def test_reshapes_between_layers(target: list[int], rng: np.random.Generator) -> None:
+    """Only the first one keeps steps and rows for sure."""
+    weights = made(rng, layers=2)
+    units = weights.units
+    shape = [units if size == 4 else size for size in target]
+
+    def reshape(k: int) -> list[onnx.NodeProto]:
+        tensor = numpy_helper.from_array(np.array(shape))
+        return [
+            helper.make_node("Constant", [], [f"s{k}"], value=tensor),
+            helper.make_node("Reshape", [f"y{k}", f"s{k}"], [f"x{k}"]),
+        ]
+
+    model = chain(single_layers(weights), reshape)
+    if target == [0, -1, 4]:
+        assert_equal(LSTMWeights.from_onnx(model), weights)
+    else:
+        with pytest.raises(ValueError, match="there are 2 nodes for LSTMWeights"):
+            LSTMWeights.from_onnx(model)
+
+
+@pytest.mark.parametrize("axis", [0, 2])
+def test_another_axis_squeezed_between_layers(axis: int, rng: np.random.Generator) -> None:
+    model = chain(single_layers(made(rng, layers=2)), squeeze)
+    tensor = next(each for each in model.graph.initializer if each.name == "axes")
+    tensor.CopyFrom(numpy_helper.from_array(np.array([axis]), "axes"))
+    with pytest.raises(ValueError, match="there are 2 nodes for LSTMWeights"):
+        LSTMWeights.from_onnx(model)
+
+
+def test_an_attribute_that_is_not_read(rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match=r"node layer \(LSTM\): it has the attribute speed"):
+        LSTMWeights.from_onnx(models.one_layer(made(rng), speed=1))
+
+
 def neg(k: int) -> list[onnx.NodeProto]:
     """Something is computed between the layers."""
     return [

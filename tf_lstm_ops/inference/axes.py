@@ -34,10 +34,13 @@ class Factor:
 
     def settle(self) -> None:
         """Sets the size to the given one, also that of the parents."""
-        if self.size is None:
-            self.size = self.given
-        for parent in self.parents:
-            parent.settle()
+        left, seen = [self], {self}
+        while left:
+            factor = left.pop()
+            if factor.size is None:
+                factor.size = factor.given
+            left += {*factor.parents} - seen
+            seen.update(factor.parents)
 
 
 Product = tuple[Factor, ...]  # of an axis, the major factor first; () has the size 1

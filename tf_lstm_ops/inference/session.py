@@ -102,6 +102,7 @@ class Session(Sources):
     """
 
     _names: Sequence[str] = ()  # of the layers; a file has none
+    _advice = ""  # for errors of sizes
 
     def __init__(self, model: Any, threads: int = 1, weights: Weights = "float32") -> None:
         threads = arguments.checked_threads(threads)
@@ -264,7 +265,9 @@ class Session(Sources):
         """Makes what a call with inputs of these shapes needs."""
         for spec, label, shape in zip(self.inputs, self._inputs.labels, shapes, strict=True):
             if not spec.fits(shape):
-                raise ValueError(f"{label} must have the shape [{spec.axes}]. Received: {shape}")
+                raise ValueError(
+                    f"{label} must have the shape [{spec.axes}]. Received: {shape}{self._advice}"
+                )
         inputs = [arguments.struct(*each) for each in zip(self.inputs, shapes, strict=True)]
         with self._named_layers():
             found = native.inferred(self._handle, inputs, len(self.outputs))
@@ -314,7 +317,10 @@ class Session(Sources):
           ValueError: batch is not positive, or a layer needs more than the steps so far.
           MemoryError: there is no memory.
         """
-        return Stream(self, batch)
+        try:
+            return Stream(self, batch)
+        except ValueError as error:
+            raise ValueError(f"{error}{self._advice}") from None
 
     def compare(self, model_or_session: Any, x: Any, mask: Any = None) -> Comparison:
         """Compares the session with a reference, prints the errors and times, and returns them.

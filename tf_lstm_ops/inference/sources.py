@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Sources:
     """The class methods of `Session` that read other programs' models, and layers of arrays."""
 
+    _advice: str
+
     def _open_graph(self, model: file.Graph, threads: int) -> None:
         raise NotImplementedError
 
@@ -112,8 +114,9 @@ class Sources:
             the outputs of the model.
           constants: the values of inputs that stay the same, by name, such as a sampling rate. A
             number stands for an array of it: 0 for an initial state leaves it out.
-          shapes: the sizes of axes that the model leaves open, by the names of inputs, such as
-            {"audio": [None, 512]}; None: any.
+          shapes: the sizes of axes, by the names of inputs, such as {"audio": [None, 512]}. A
+            number is a size that the model leaves open. None: any; it also opens the batch or the
+            time of a model that fixes it, whose constants must not depend on this size.
           check: whether the session is compared with the model on random inputs. ONNX Runtime runs
             the model where it is installed, else ``onnx.reference``. The comparison is that of a
             session of float32, also with other weights.
@@ -135,12 +138,13 @@ class Sources:
 
         model, proto = from_onnx.read(source, outputs, constants, shapes)
         typed = weight_types.applied(model, weights)
+        session = cls._of_graph(model, threads)
         if check:
-            session = cls._of_graph(model, threads)
             proto.compare(session)
-            if typed is model:
-                return session
-        return cls._of_graph(typed, threads)
+        if typed is not model:
+            session = cls._of_graph(typed, threads)
+        session._advice = proto.advice
+        return session
 
     @classmethod
     def from_torch(

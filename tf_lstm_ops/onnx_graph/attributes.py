@@ -40,7 +40,36 @@ def label(node: onnx.NodeProto) -> str:
     return f"node with the output {short(output)} ({op})" if output else f"node without name ({op})"
 
 
-def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+class Attributes(dict[str, Any]):
+    """The attributes of a node by name, which know what was read of them by `[]` and `get`.
+
+    A node computes something else where an attribute is ignored, so `schemas.require_read` refuses
+    what nothing read.
+    """
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self._read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self._read.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._read.add(name)
+        return super().get(name, default)
+
+    def ignore(self) -> None:
+        """Counts all as read: the result does not depend on them."""
+        self._read.update(self)
+
+    @property
+    def unread(self) -> dict[str, Any]:
+        """Those that nothing read."""
+        return {name: value for name, value in self.items() if name not in self._read}
+
+
+def attributes(node: onnx.NodeProto) -> Attributes:
     """The attributes of a node.
 
     Args:
@@ -60,15 +89,16 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
         try:
             if attribute.name in found:
                 raise ValueError(f"{where} is there twice")
-            found[attribute.name] = _value(attribute)
+            found[attribute.name] = value_of(attribute)
         except UnicodeDecodeError as error:
             raise ValueError(f"{label(node)}: {where} is no text: {error}") from error
         except ValueError as error:
             raise ValueError(f"{label(node)}: {error}") from error
-    return found
+    return Attributes(found)
 
 
-def _value(attribute: onnx.AttributeProto) -> Any:
+def value_of(attribute: onnx.AttributeProto) -> Any:
+    """The value of an attribute; see `attributes`, also for the error, which names no node."""
     kinds = type(attribute)
     where = f"attribute {short(attribute.name)}"
     if attribute.ref_attr_name:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import label, short
-from tf_lstm_ops.onnx_graph.folding import LARGEST_BYTES, evaluate, folds
+from tf_lstm_ops.onnx_graph.budget import LARGEST_BYTES, Budget
+from tf_lstm_ops.onnx_graph.folding import evaluate, folds
 from tf_lstm_ops.onnx_graph.tensors import Array
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Constants", "evaluate"]
+__all__ = ["Constants", "evaluate", "folds"]
 
 
 class Constants:
@@ -24,19 +25,28 @@ class Constants:
       graph: the graph.
       outer: the constants of the graph around it, whose names it can read; None without.
       opset: the version of the default domain; None: that of `outer`, or any.
+      budget: counts what nodes make; None: that of `outer`, or a new one.
+
+    Attributes:
+      opset: the version of the default domain; 0: any.
+      budget: of all graphs of the file.
     """
 
     def __init__(
-        self, graph: onnx.GraphProto, outer: Constants | None = None, opset: int | None = None
+        self,
+        graph: onnx.GraphProto,
+        outer: Constants | None = None,
+        opset: int | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._outer = outer
-        self._opset: int = opset or (outer._opset if outer else 0)
+        self.budget: Budget = budget or (outer.budget if outer else Budget(LARGEST_BYTES))
+        self.opset: int = opset or (outer.opset if outer else 0)
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
         self._sparse = {tensor.values.name for tensor in graph.sparse_initializer}
         self._inputs = {value.name for value in graph.input}
         self._makers = {name: node for node in graph.node for name in node.output if name}
         self._known: dict[str, Array | None] = {}
-        self._made = 0  # bytes of the arrays that nodes made
 
     def get(self, name: str) -> Array | None:
         """The array of a name.
@@ -81,12 +91,9 @@ class Constants:
 
     def _compute(self, node: onnx.NodeProto) -> None:
         operands = [self._known[name] if name else None for name in node.input]
-        made = evaluate(node, operands, self._opset)
+        made = evaluate(node, operands, self.opset, self.budget)
         self._known.update(dict.fromkeys(node.output))
         for name, array in zip(node.output, made or [], strict=False):
-            self._made += array.nbytes if array.flags.owndata else 0
-            if self._made > LARGEST_BYTES:
-                raise ValueError(f"the constants up to {label(node)} have over {self._made} bytes")
             view = array.view()
             view.flags.writeable = False
             self._known[name] = view

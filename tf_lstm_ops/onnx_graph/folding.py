@@ -8,20 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops.onnx_graph import tensors
-from tf_lstm_ops.onnx_graph.attributes import attributes, label
+from tf_lstm_ops.onnx_graph import schemas, tensors
+from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label
+from tf_lstm_ops.onnx_graph.budget import Budget
 from tf_lstm_ops.onnx_graph.tensors import Array
 
 if TYPE_CHECKING:
     import onnx
 
-# Of one array: that of the largest ONNX file without external data.
+# Of one array, where no budget is given.
 LARGEST_BYTES = 2**31
-Operands = Sequence[Array | None]
-Attributes = dict[str, Any]
 
 
-def evaluate(node: onnx.NodeProto, operands: Operands, opset: int) -> list[Array] | None:
+class Operands(tuple[Any, ...]):
+    """The arrays of the inputs of a node; None for absent ones."""
+
+    budget: Budget
+
+
+def evaluate(
+    node: onnx.NodeProto,
+    operands: Sequence[Array | None],
+    opset: int,
+    budget: Budget | None = None,
+) -> list[Array] | None:
     """Computes a node.
 
     Args:
@@ -29,6 +39,7 @@ def evaluate(node: onnx.NodeProto, operands: Operands, opset: int) -> list[Array
       operands: the arrays of its inputs, in their order; None for an input that is absent, or that
         is no constant.
       opset: the version of the default domain.
+      budget: counts the bytes of the result; None: there is only a limit for it.
 
     Returns:
       The arrays of its outputs. They may share memory with the operands. None if this kind of node
@@ -44,16 +55,24 @@ def evaluate(node: onnx.NodeProto, operands: Operands, opset: int) -> list[Array
     if any(name and array is None for name, array in zip(node.input, operands, strict=False)):
         return None
     given = attributes(node)
+    own = Operands(operands)
+    own.budget = budget or Budget(LARGEST_BYTES)
     try:
         least = _LEAST.get(node.op_type, 1)
         present = [array is not None for array in operands[:least]]
         _require(sum(present) == least, f"must have {least} inputs but has {sum(present)}")
         if node.op_type in ("Squeeze", "Unsqueeze") and opset >= 13:
             _require("axes" not in given, "has axes as an attribute, which ended with opset 13")
-        for name in given.keys() & _KINDS.keys():
-            _require_kind(name, given[name], _KINDS[name])
+        for name, value in given.items():
+            if name in _KINDS:
+                _require_kind(name, value, _KINDS[name])
         with np.errstate(all="ignore"):
-            return [np.asarray(function(given, operands))]
+            found = np.asarray(function(given, own))
+        schemas.require_read(node, given, opset)
+        views = (x is not None and np.may_share_memory(x, found) for x in operands)
+        if not any(views):
+            own.budget.take(found.nbytes)
+        return [found]
     except (ValueError, IndexError, TypeError) as error:
         raise ValueError(f"{label(node)} cannot be computed: {error}") from error
 
@@ -81,12 +100,8 @@ def _require_kind(name: str, value: Any, kind: type) -> None:
     _require(fits, f"the attribute {name} is no {'list' if kind is list else 'integer'}")
 
 
-def _require_small(shape: Sequence[int], itemsize: int) -> None:
-    size = math.prod(shape) * itemsize
-    _require(
-        size <= LARGEST_BYTES,
-        f"the result {list(shape)} of {size} bytes is larger than the limit of {LARGEST_BYTES}",
-    )
+def _require_small(operands: Operands, shape: Sequence[int], itemsize: int) -> None:
+    operands.budget.require(math.prod(shape) * itemsize, f"the result {list(shape)}")
 
 
 def _at(operands: Operands, k: int) -> Array | None:
@@ -128,7 +143,7 @@ def _unique_axes(axes: list[int], rank: int) -> list[int]:
 
 def _constant(given: Attributes, operands: Operands) -> Array:
     dtypes = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
-    names = [name for name in given if name.startswith("value")]
+    names = [name for name in given if name.startswith(("value", "sparse_value"))]
     _require(len(names) == 1, f"must have one value but has {len(names)}")
     (name,) = names
     if name == "value" and isinstance(given[name], np.ndarray):
@@ -159,14 +174,14 @@ def _concat(given: Attributes, operands: Operands) -> Array:
     _require("axis" in given, "the attribute axis is absent")
     axis = _axis(given["axis"], arrays[0].ndim)
     _require(len({a.dtype for a in arrays}) == 1, "the inputs have different types")
-    _require_small([sum(a.size for a in arrays)], arrays[0].itemsize)
+    _require_small(operands, [sum(a.size for a in arrays)], arrays[0].itemsize)
     return np.concatenate(arrays, axis)
 
 
 def _cast(given: Attributes, operands: Operands) -> Array:
     dtype = tensors.dtype_of(given.get("to", 0))
     x = _array(operands, 0)
-    _require_small(x.shape, dtype.itemsize)
+    _require_small(operands, x.shape, dtype.itemsize)
     return x.astype(dtype)
 
 
@@ -213,7 +228,7 @@ def _gather(given: Attributes, operands: Operands) -> Array:
     x, indices = _array(operands, 0), _array(operands, 1)
     axis = _axis(given.get("axis", 0), x.ndim)
     _require(indices.dtype.kind in "iu", "the indices are no integers")
-    _require_small([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]], x.itemsize)
+    _require_small(operands, [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]], x.itemsize)
     return np.take(x, indices, axis)
 
 
@@ -227,7 +242,7 @@ def _constant_of_shape(given: Attributes, operands: Operands) -> Array:
     _require(value.size == 1, f"value must have 1 element but has {value.size}")
     shape = _ints("the shape", _array(operands, 0))
     _require(all(size >= 0 for size in shape) and len(shape) <= 32, f"the shape {shape} is none")
-    _require_small(shape, value.itemsize)
+    _require_small(operands, shape, value.itemsize)
     return np.full(shape, value.ravel()[0], value.dtype)
 
 
@@ -236,7 +251,7 @@ def _arithmetic(function: Callable[..., Array]) -> Callable[[Attributes, Operand
         a, b = _array(operands, 0), _array(operands, 1)
         _require(a.dtype == b.dtype, f"the inputs have the types {a.dtype} and {b.dtype}")
         _require(a.dtype.kind != "b", "the inputs are no numbers")
-        _require_small(np.broadcast_shapes(a.shape, b.shape), a.itemsize)
+        _require_small(operands, np.broadcast_shapes(a.shape, b.shape), a.itemsize)
         return function(a, b)
 
     return of
@@ -246,6 +261,8 @@ def _product(given: Attributes, operands: Operands) -> Array:
     x = _array(operands, 0)
     axes = _axes(given, operands)
     keepdims = bool(given.get("keepdims", 1))
+    if not axes and given.get("noop_with_empty_axes", 0):
+        return x
     return np.asarray(np.prod(x, None if axes is None else tuple(axes), x.dtype, keepdims=keepdims))
 
 
@@ -269,14 +286,20 @@ def _dequantize(given: Attributes, operands: Operands) -> Array:
     zero = np.zeros(scale.shape, x.dtype) if zero is None else zero
     _require(zero.dtype == x.dtype, f"the zero point is {zero.dtype}, not {x.dtype}")
     _require(zero.shape == scale.shape, f"the zero point is {zero.shape}, not {scale.shape}")
-    _require_small(x.shape, 8)
+    wide = np.dtype("int64" if x.itemsize > 2 else "int32")
+    _require_small(operands, x.shape, max(wide.itemsize, scale.itemsize))
+    place = given.get("axis", 1)
     if scale.ndim:
-        axis = _axis(given.get("axis", 1), x.ndim)
+        axis = _axis(place, x.ndim)
         fits = scale.ndim == 1 and len(scale) in (1, x.shape[axis])
         _require(fits, f"the scale {scale.shape} does not fit axis {axis} of {x.shape}")
         shape = [-1 if k == axis else 1 for k in range(x.ndim)]
         scale, zero = scale.reshape(shape), zero.reshape(shape)
-    return (x.astype("int64") - zero.astype("int64")).astype(scale.dtype) * scale
+    steps = x.astype(wide)
+    steps -= zero.astype(wide)
+    found = steps.astype(scale.dtype)
+    found *= scale
+    return found
 
 
 _FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {

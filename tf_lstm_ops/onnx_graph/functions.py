@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tf_lstm_ops.onnx_graph.attributes import short
+from tf_lstm_ops.onnx_graph.budget import budget_of
 
 if TYPE_CHECKING:
     import onnx
 
 _MOST_NODES = 1 << 16  # of a model without functions
 _DEEPEST = 64  # of functions that call each other
+
+
+class _Size(NamedTuple):
+    """What nodes are without calls of functions: how many, and at most how many bytes."""
+
+    nodes: int
+    data: int
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -31,23 +39,32 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     if not model.functions:
         return model
-    functions = {(each.domain, each.name): each for each in model.functions}
-    counts: dict[tuple[str, str], int] = {}
+    functions = {(each.domain, each.name, _overload(each)): each for each in model.functions}
+    largest = budget_of(model).left
+    known: dict[tuple[str, str, str], _Size] = {}
 
-    def count(nodes: Iterable[onnx.NodeProto], depth: int) -> int:
+    def size(nodes: Iterable[onnx.NodeProto], depth: int) -> _Size:
         if depth > _DEEPEST:
             raise ValueError("a function calls itself, or the calls of functions are too deep")
-        total = 0
+        count = data = 0
         for node in _with_inner(nodes):
-            key = node.domain, node.op_type
-            if key in functions and key not in counts:
-                counts[key] = count(functions[key].node, depth + 1)
-            total += counts.get(key, 1)
-            if total > _MOST_NODES:
-                raise ValueError(f"the functions make more than {_MOST_NODES} nodes")
-        return total
+            key = node.domain, node.op_type, _overload(node)
+            own = node.ByteSize()
+            if key in functions:
+                if key not in known:
+                    known[key] = size(functions[key].node, depth + 1)
+                inner = known[key]
+                # Each node of a function may get the attributes of the call.
+                count, data = count + inner.nodes, data + inner.data + inner.nodes * own
+            else:
+                count, data = count + 1, data + own
+            if count > _MOST_NODES or data > largest:
+                raise ValueError(
+                    f"the functions make more than {_MOST_NODES} nodes, or {largest} bytes"
+                )
+        return _Size(count, data)
 
-    count(model.graph.node, 0)
+    size(model.graph.node, 0)
     inliner = importlib.import_module("onnx.inliner")
     try:
         found: onnx.ModelProto = inliner.inline_local_functions(model)
@@ -64,3 +81,8 @@ def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             inner = [attribute.g] if attribute.HasField("g") else []
             for part in (*inner, *attribute.graphs):
                 yield from _with_inner(part.node)
+
+
+def _overload(part: onnx.NodeProto | onnx.FunctionProto) -> str:
+    """Which of several functions of one name it is. Old versions of onnx have no such field."""
+    return getattr(part, "overload", "")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tf_lstm_ops.onnx_graph.attributes import attributes, label, short
+from tf_lstm_ops.onnx_graph import schemas
+from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label, short
+from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants
 from tf_lstm_ops.onnx_graph.load import opset
 from tf_lstm_ops.onnx_graph.tensors import Array
@@ -105,7 +107,8 @@ class Found:
         Raises:
           ValueError: as of `read_recurrent`.
         """
-        return read_recurrent(self.node, self.constants.get)
+        own = self.constants
+        return read_recurrent(self.node, own.get, own.opset, own.budget)
 
 
 def is_recurrent(node: onnx.NodeProto) -> bool:
@@ -121,12 +124,16 @@ def is_recurrent(node: onnx.NodeProto) -> bool:
     return node.op_type in _GATES and (node.domain if node.domain != "ai.onnx" else "") == expected
 
 
-def read_recurrent(node: onnx.NodeProto, get: Get) -> RecurrentNode:
+def read_recurrent(
+    node: onnx.NodeProto, get: Get, opset: int = 0, budget: Budget | None = None
+) -> RecurrentNode:
     """Reads a recurrent node.
 
     Args:
       node: the node, for which `is_recurrent` is true.
       get: gives the array of a name, or None if it is no constant.
+      opset: the version of the default domain; 0: the newest.
+      budget: counts the bytes of weights that are dequantized; None: they are not counted.
 
     Returns:
       Its attributes and weights. Weights of 8 bits are dequantized to float32.
@@ -137,9 +144,14 @@ def read_recurrent(node: onnx.NodeProto, get: Get) -> RecurrentNode:
     """
     given, words = attributes(node), label(node)
     try:
-        return _read(node, given, words, get)
+        found = _read(node, given, words, get, budget or Budget())
     except _Wrong as error:
         raise ValueError(f"{words}: {error}") from error
+    try:
+        schemas.require_read(node, given, opset)
+    except ValueError as error:
+        raise ValueError(f"{words}: {error}") from error
+    return found
 
 
 class _Wrong(ValueError):
@@ -151,14 +163,16 @@ def _require(condition: bool, message: str) -> None:
         raise _Wrong(message)
 
 
-def _read(node: onnx.NodeProto, given: dict[str, Any], words: str, get: Get) -> RecurrentNode:
+def _read(
+    node: onnx.NodeProto, given: Attributes, words: str, get: Get, budget: Budget
+) -> RecurrentNode:
     op = node.op_type
     direction = _option(given, "direction", "forward", str)
     _require(
         direction in _DIRECTIONS,
         f"direction must be forward, reverse or bidirectional but is {short(direction)!r}",
     )
-    arrays = _quantized(node, get) if op == QUANTIZED else _plain(node, get)
+    arrays = _quantized(node, get, budget) if op == QUANTIZED else _plain(node, get)
     size = _checked_size(arrays, _DIRECTIONS[direction], _GATES[op])
     said = _option(given, "hidden_size", size, int)
     _require(said == size, f"hidden_size must be {size}, by the shape of R, but is {said}")
@@ -181,14 +195,14 @@ def _read(node: onnx.NodeProto, given: dict[str, Any], words: str, get: Get) -> 
     )
 
 
-def _option(given: dict[str, Any], name: str, default: Any, kind: type) -> Any:
+def _option(given: Attributes, name: str, default: Any, kind: type) -> Any:
     value = given.get(name, default)
     fits = isinstance(value, kind) or (name not in given)
     _require(fits, f"the attribute {name} must be {kind.__name__} but is {type(value).__name__}")
     return value
 
 
-def _activations(given: dict[str, Any], op: str, directions: int) -> tuple[tuple[str, ...], ...]:
+def _activations(given: Attributes, op: str, directions: int) -> tuple[tuple[str, ...], ...]:
     default = DEFAULT_ACTIVATIONS[op]
     names = _option(given, "activations", [], list) or list(default) * directions
     _require(
@@ -229,7 +243,7 @@ def _plain(node: onnx.NodeProto, get: Get) -> dict[str, Array | None]:
     }
 
 
-def _quantized(node: onnx.NodeProto, get: Get) -> dict[str, Array | None]:
+def _quantized(node: onnx.NodeProto, get: Get, budget: Budget) -> dict[str, Array | None]:
     """W is [D, I, 4H] and R [D, H, 4H], of 8 bits; their scales are [D] or [D, 4H]."""
     found = {}
     for k, name in ((1, "W"), (2, "R")):
@@ -250,8 +264,11 @@ def _quantized(node: onnx.NodeProto, get: Get) -> dict[str, Array | None]:
         _require(scale.dtype == "float32", f"{name}_scale must be float32 but is {scale.dtype}")
         _require(zero.dtype == array.dtype, f"{name}_zero_point must be {array.dtype}")
         scale, zero = (a.reshape(len(array), 1, -1) for a in (scale, zero))
-        steps = array.astype("int32") - zero.astype("int32")
-        found[name] = (steps.astype("float32") * scale).swapaxes(1, 2)
+        budget.take(4 * array.size)
+        steps = array.astype("float32")  # all numbers of 8 bits are exact
+        steps -= zero.astype("float32")
+        steps *= scale
+        found[name] = steps.swapaxes(1, 2)
     return {**found, "B": _input(node, 3, "B", get), "P": _input(node, 7, "P", get)}
 
 
@@ -296,7 +313,7 @@ def recurrent_nodes(model: onnx.ModelProto) -> list[Found]:
     Raises:
       ValueError: the opset is not read.
     """
-    constants = Constants(model.graph, opset=opset(model))
+    constants = Constants(model.graph, opset=opset(model), budget=budget_of(model))
     found = list(_walk(model.graph, constants, ""))
     return [
         dataclasses.replace(each, name=name)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops.onnx_graph.float32 import require_types
+
 Runner = Callable[[list[np.ndarray]], list[Any]]
 
 
@@ -30,10 +32,35 @@ def runner(source: str | bytes, proto: Any) -> Runner:
     except ImportError:
         return _reference(source, proto)
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors only
-    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    options.log_severity_level = 4  # errors are raised
+    try:
+        session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # classes of its own
+        return _instead(source, proto, error)
     names = [argument.name for argument in session.get_inputs()]
     return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def _instead(source: str | bytes, proto: Any, error: Exception) -> Runner:
+    """Runs a file that ONNX Runtime refuses by the reference implementation.
+
+    Some files are right and have an operator of a type, or with an attribute, that it lacks.
+    """
+    try:
+        require_types(proto)
+    except ValueError:
+        raise error from None
+    run = _reference(source, proto)
+
+    def run_or_not(inputs: list[np.ndarray]) -> list[Any]:
+        try:
+            return run(inputs)
+        except NotRun as reason:
+            raise NotRun(f"{reason}. ONNX Runtime says: {error}") from None
+        except Exception as reason:
+            raise NotRun(f"{error}; onnx.reference says: {reason}") from reason
+
+    return run_or_not
 
 
 def _reference(source: str | bytes, proto: Any) -> Runner:

@@ -6,7 +6,7 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tf_lstm_ops.onnx_graph.attributes import short
+from tf_lstm_ops.onnx_graph.attributes import Attributes, short, value_of
 
 if TYPE_CHECKING:
     import onnx
@@ -41,6 +41,43 @@ def check(node: onnx.NodeProto, opset: int) -> None:
     for name, parameter in zip(node.input, schema.inputs, strict=False):
         if not name and parameter.option == kinds.Single:
             raise ValueError(f"its input {parameter.name} is missing")
+
+
+# Attributes without an effect on what is computed here: of training, of a precision or type that is
+# not read, of an output that is not read, or what the shape of the weights says.
+_WITHOUT_EFFECT = {
+    "BatchNormalization": {"momentum"},
+    "Cast": {"saturate", "round_mode"},
+    "Dropout": {"ratio", "seed"},
+    "LayerNormalization": {"stash_type"},
+    "MaxPool": {"storage_order"},
+    "ReverseSequence": {"batch_axis"},
+}
+
+
+def require_read(node: onnx.NodeProto, given: Attributes, opset: int) -> None:
+    """Refuses attributes that nothing has read, unless their values are the defaults.
+
+    Args:
+      node: the node.
+      given: its attributes, after what computes the node has read them.
+      opset: the version of the default domain.
+
+    Raises:
+      ValueError: there is such an attribute. The text does not name the node.
+    """
+    ignored = _WITHOUT_EFFECT.get(node.op_type, ())
+    unread = {name: value for name, value in given.unread.items() if name not in ignored}
+    if not unread:
+        return
+    is_own = node.domain not in ("", "ai.onnx")
+    schema = None if is_own else _schema(node.op_type, opset)
+    for name, value in unread.items():
+        if schema is None or name not in schema.attributes:
+            raise ValueError(f"it has the attribute {short(name)}, which is not read")
+        default = schema.attributes[name].default_value
+        if not default.type or value != value_of(default):
+            raise ValueError(f"its attribute {name} is {short(str(value))}, which is not read")
 
 
 def _check_count(what: str, count: int, least: int, most: int) -> None:

@@ -7,8 +7,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops.onnx_graph import load, recurrent
-from tf_lstm_ops.onnx_graph.attributes import attributes, short
+from tf_lstm_ops.onnx_graph.attributes import short
 from tf_lstm_ops.weights.arrays import require
+from tf_lstm_ops.weights.onnx_stack import is_stack
 
 if TYPE_CHECKING:
     import onnx
@@ -173,7 +174,7 @@ def _chosen(found: list[Found], kind: str, node: str | None) -> list[Found]:
             f"there is no node for {kind}; {' and '.join(f'{c}.from_onnx' for c in classes)} read "
             f"{_listed(found)}"
         )
-    if len(fitting) == 1 or _is_stack(fitting):
+    if len(fitting) == 1 or is_stack(fitting):
         return fitting
     raise ValueError(
         f"there are {len(fitting)} nodes for {kind}; pass node=, one of {_listed(fitting)}"
@@ -206,67 +207,3 @@ def _described(each: Found) -> str:
     except ValueError:
         sizes = "whose weights cannot be read"
     return f"{each.name!r} ({op}, {sizes})"
-
-
-# --- stacks ------------------------------------------------------------------------------------
-
-
-def _is_stack(layers: list[Found]) -> bool:
-    """Whether each node reads the whole output of the one before, and has the same options."""
-    graph = layers[0].graph
-    if any(each.graph is not graph for each in layers):
-        return False
-    try:
-        nodes = [each.read() for each in layers]
-    except ValueError:
-        return False
-    inputs = len(nodes[0].W) * nodes[0].hidden_size
-    fits = all(each.W.shape[2] == inputs for each in nodes[1:])
-    same = all(_options(each) == _options(nodes[0]) for each in nodes)
-    return same and fits and _is_chain(layers, nodes)
-
-
-def _options(node: RecurrentNode) -> list[Any]:
-    """What all layers of weights have in common."""
-    names = "hidden_size", "direction", "activations", "clip", "linear_before_reset"
-    return [node.R.dtype, node.P is None, *(getattr(node, name) for name in names)]
-
-
-def _is_chain(layers: list[Found], nodes: list[RecurrentNode]) -> bool:
-    """Whether X of each node is Y of the one before, but for the order of its axes."""
-    previous = 0
-    read = {layers[0].node.output[0]: _output_axes(nodes[0])} if layers[0].node.output[0] else {}
-    for node in layers[0].graph.node:
-        source = node.input[0] if node.input else ""
-        if previous + 1 < len(layers) and node is layers[previous + 1].node:
-            want = ("T", "N", "H") if nodes[previous + 1].layout == 0 else ("N", "T", "H")
-            if read.get(source) != want:
-                return False
-            previous += 1
-            read = {node.output[0]: _output_axes(nodes[previous])}
-        elif source in read and node.output and (axes := _moved(node, read[source], layers[0])):
-            read[node.output[0]] = axes
-    return previous == len(layers) - 1
-
-
-def _output_axes(node: RecurrentNode) -> tuple[str, ...]:
-    """The axes of Y. "1" is that of one direction."""
-    directions = "D" if node.direction == "bidirectional" else "1"
-    return ("T", directions, "N", "H") if node.layout == 0 else ("N", "T", directions, "H")
-
-
-def _moved(node: onnx.NodeProto, axes: tuple[str, ...], of: Found) -> tuple[str, ...] | None:
-    """The axes of a node's output; None if it does more than move axes."""
-    op = node.op_type if node.domain in ("", "ai.onnx") else ""
-    if op in ("Identity", "Dropout"):
-        return axes
-    if op == "Transpose":
-        every = range(len(axes))
-        order = attributes(node).get("perm", list(every)[::-1])
-        fits = isinstance(order, list) and len(order) == len(axes)
-        return tuple(axes[k] for k in order) if fits and all(k in order for k in every) else None
-    if op not in ("Squeeze", "Reshape") or len(axes) != 4:
-        return None
-    if "1" in axes:  # what else a Reshape could do does not fit the next node's W
-        return tuple(axis for axis in axes if axis != "1")
-    return (*axes[:2], "H") if op == "Reshape" and axes[2:] == ("D", "H") else None

@@ -47,7 +47,7 @@ def read(
     followed = follow(model, opset(model), given, fixed, names)
     free = [each for each in given if each.name in followed.inputs]
     lowered = graph.lower(_structured(followed.inputs), _structured(followed.outputs))
-    lowered = _with_steps(lowered, free, followed)
+    lowered = _with_sizes(lowered, free, followed)
     return lowered, Source(model, given, free, names, fixed, followed.axes, words_of(lowered))
 
 
@@ -60,13 +60,14 @@ def _structured(values: Mapping[str, graph.Value]) -> Any:
     return dict(values)
 
 
-def _with_steps(
+def _with_sizes(
     lowered: file.Graph, given: Sequence[inputs.Given], followed: Followed
 ) -> file.Graph:
-    """Sets the number of steps of inputs for which a layer needs it."""
-    found = []
-    for each, source in zip(lowered.inputs, given, strict=True):
-        steps = inputs.steps(followed.axes[source.name])
-        dims = each.dims if each.dims[0] is not None else (steps, *each.dims[1:])
-        found.append(dataclasses.replace(each, dims=dims))
+    """Sets the sizes of inputs that a layer needs, or that the file fixes."""
+    sizes = [inputs.sizes_of_call(each, followed.axes[each.name]) for each in given]
+    batch = next((own[0] for own in sizes if own[0] is not None), None)
+    found = [
+        dataclasses.replace(each, dims=own[1:], batch=batch)
+        for each, own in zip(lowered.inputs, sizes, strict=True)
+    ]
     return dataclasses.replace(lowered, inputs=found)

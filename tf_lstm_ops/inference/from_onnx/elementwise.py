@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,7 +29,9 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Operand,
     Squares,
     refuse,
+    sum_of,
 )
+from tf_lstm_ops.onnx_graph.attributes import short
 
 # Operators that are one function of a session, without attributes.
 _FUNCTIONS = {
@@ -82,14 +86,20 @@ def _thresholded_relu(call: Call) -> list[Operand]:
 
 def _shrink(call: Call) -> list[Operand]:
     threshold, bias = _numbers(call, lambd=0.5, bias=0.0)
-    if bias not in (0.0, threshold):
-        refuse(f"its bias must be 0 or its lambd, and is {bias}")
+    if bias not in (0.0, threshold) or threshold < 0:
+        refuse(
+            f"its bias must be 0 or its lambd, which is not negative, and they are {bias} and "
+            f"{threshold}"
+        )
     function = "soft_shrink" if bias else "hard_shrink"
     return _applied(layers.Activation((function, (threshold,))), call.traced())
 
 
 def _gelu(call: Call) -> list[Operand]:
-    is_tanh = call.attributes.get("approximate", "none") == "tanh"
+    form = call.attributes.get("approximate", "none")
+    if form not in ("none", "tanh"):
+        refuse(f"its approximate is {short(form)}, not none or tanh")
+    is_tanh = form == "tanh"
     return _applied(layers.Activation(("gelu_tanh" if is_tanh else "gelu", ())), call.traced())
 
 
@@ -104,7 +114,10 @@ def _clip(call: Call) -> list[Operand]:
     for index, what in ((1, "min"), (2, "max")):
         if call.operand(index) is not None:
             bounds[index - 1] = call.constant(index, what).item()
-    low, high = (None if bound is None else float(bound) for bound in bounds)
+    low, high = (
+        None if bound in (None, no_bound) else float(bound)
+        for bound, no_bound in zip(bounds, (-math.inf, math.inf), strict=True)
+    )
     x = call.traced()
     if (low, high) == (-1.0, 1.0):
         return _applied(layers.Activation("hard_tanh"), x)
@@ -199,6 +212,8 @@ def scaled(x: Traced, scale: Array | np.floating[Any], offset: Array | np.floati
 
 def _combination(call: Call) -> list[Operand]:
     kind = call.node.op_type
+    if kind == "Mul" and _is_square(call):
+        return [Squares((call.traced(),))]
     given = [call.operand(k) for k in range(len(call.operands))]
     if len(given) == 1:
         return given
@@ -206,12 +221,19 @@ def _combination(call: Call) -> list[Operand]:
         first, second = (each.arrays for each in given)  # type: ignore[union-attr]
         if len(first) == len(second) == 1:
             return [Squares((*first, *second))]
+    given = [sum_of(each) if isinstance(each, Squares) else each for each in given]
+    call = dataclasses.replace(call, operands=given)
     if len(given) == 2 and any(isinstance(each, np.ndarray | Filled) for each in given):
         return [_with_constant(call, kind)]
     if kind == "Div":
         refuse("a session does not divide by an array that is computed")
     together = aligned([call.traced(k) for k in range(len(given))])
     return [together.combined(_MERGING[kind]()(*together.values))]
+
+
+def _is_square(call: Call) -> bool:
+    first, second = (call.operand(k) for k in (0, 1))
+    return first is second and isinstance(first, Traced)
 
 
 def _with_constant(call: Call, kind: str) -> Traced:

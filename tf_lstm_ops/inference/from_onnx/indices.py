@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf_lstm_ops.inference.axes import Traced
-from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand, Shifted, refuse
+from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand, Shifted, cast, refuse
 
+_INTEGERS = (6, 7)  # the numbers of ONNX's types
 _OPERATORS = ("Less", "Add", "Mul", "Where", "Not", "Cast")
 
 
@@ -46,7 +47,7 @@ def computed(call: Call) -> Sequence[Operand]:
     kind, operands = call.node.op_type, [*call.operands]
     first = operands[0]
     if kind == "Cast":
-        return [first]
+        return [_cast(first, int(call.attributes.get("to", 0)))]
     if kind == "Not" and isinstance(first, Filled):
         return [dataclasses.replace(first, value=float(not first.value))]
     if kind == "Less" and isinstance(first, Traced) and _is(operands[1], 0):
@@ -56,6 +57,14 @@ def computed(call: Call) -> Sequence[Operand]:
     if kind in ("Add", "Mul"):
         return [_arithmetic(kind, operands)]
     refuse("it computes with integers of an input")
+
+
+def _cast(operand: Operand, to: int) -> Operand:
+    if isinstance(operand, Filled):
+        return cast(operand, to)
+    if to not in _INTEGERS:
+        refuse("it converts numbers to another kind")
+    return operand
 
 
 def _arithmetic(kind: str, operands: Sequence[Operand]) -> Operand:

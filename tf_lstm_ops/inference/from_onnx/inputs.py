@@ -29,11 +29,14 @@ class Given:
       name: its name.
       dtype: of an array for it.
       sizes: of its axes; None: any.
+      is_open: of its axes, whether calls may have other sizes: where the file or the caller says
+        so. Constants of a file may have been computed from sizes that it fixes.
     """
 
     name: str
     dtype: str
     sizes: tuple[int | None, ...]
+    is_open: tuple[bool, ...]
 
     @property
     def is_float(self) -> bool:
@@ -75,7 +78,8 @@ def _given(value: Any) -> Given:
         each.dim_value if each.HasField("dim_value") and each.dim_value > 0 else None
         for each in tensor.shape.dim
     ]
-    return Given(value.name, kinds[tensor.elem_type], tuple(sizes))
+    is_open = tuple(size is None for size in sizes)
+    return Given(value.name, kinds[tensor.elem_type], tuple(sizes), is_open)
 
 
 def with_shapes(
@@ -97,15 +101,14 @@ def with_shapes(
     _require_known("shapes", shapes, given)
     found = []
     for each in given:
-        sizes = each.sizes
         if each.name in (shapes or {}):
-            sizes = _merged(each, shapes[each.name])  # type: ignore[index]
-        found.append(dataclasses.replace(each, sizes=sizes))
+            each = _merged(each, shapes[each.name])  # type: ignore[index]
+        found.append(each)
     return found
 
 
-def _merged(given: Given, sizes: Any) -> tuple[int | None, ...]:
-    """The sizes of an input where the file has them, else those of the caller."""
+def _merged(given: Given, sizes: Any) -> Given:
+    """An input with the sizes of the file, else those of the caller, who opens axes by None."""
     found = [*sizes] if isinstance(sizes, Sequence | np.ndarray) else []
     integers = all(
         size is None or (isinstance(size, int | np.integer) and not isinstance(size, bool))
@@ -118,7 +121,9 @@ def _merged(given: Given, sizes: Any) -> tuple[int | None, ...]:
             f"shapes[{given.name!r}] must be {_text(given.sizes)}, with a size or None for any. "
             f"Received: {_text(found) if found else sizes!r}"
         )
-    return tuple(a if b is None else int(b) for a, b in pairs)
+    is_open = tuple(a is None or b is None for a, b in pairs)
+    sizes = tuple(a if b is None else int(b) for a, b in pairs)
+    return dataclasses.replace(given, sizes=sizes, is_open=is_open)
 
 
 def _require_known(argument: str, given: Any, inputs: Sequence[Given]) -> None:
@@ -221,7 +226,8 @@ class Plan(NamedTuple):
 
     Attributes:
       batch_axis: which axis is the batch, 0 or 1.
-      is_open: whether any size may stand for that of the other one until a layer needs it.
+      is_open: whether any size may stand for that of the other one, and of axes that the caller
+        opens, until a layer needs it.
       drops: whether the session has no axis for the one in front of the batch, of size 1.
     """
 
@@ -246,11 +252,15 @@ def axes_of(given: Given, plan: Plan, batch: Factor) -> Traced:
     """
     if not 1 <= len(given.sizes) <= 6:
         raise ValueError(f"the input {given.name} has {len(given.sizes)} axes, not 1 to 6")
-    axes = [(Factor(size),) for size in given.sizes]
+    opened = [is_open and plan.is_open for is_open in given.is_open]
+    pairs = zip(given.sizes, opened, strict=True)
+    axes = [(Factor(None, size) if is_open else Factor(size),) for size, is_open in pairs]
     axes[plan.batch_axis] = (batch,)
     time = 1 - plan.batch_axis
     if given.may_be_second and plan.is_open and not plan.drops:
         axes[time] = (Factor(None, given.sizes[time]),)
+    if plan.drops:
+        axes[time] = (Factor(given.sizes[time]),)
     left_out = (plan.batch_axis, 0) if plan.drops else (plan.batch_axis,)
     rest = [product for k, product in enumerate(axes) if k not in left_out]
     if not rest:
@@ -271,3 +281,59 @@ def steps(array: Traced) -> int | None:
       The size; None: any.
     """
     return array.groups[1][0].size
+
+
+def sizes_of_call(given: Given, array: Traced) -> tuple[int | None, ...]:
+    """The sizes that calls of a session must have.
+
+    Args:
+      given: the input.
+      array: the input as it was read.
+
+    Returns:
+      The size of each axis of its value; None: any. A size of the file holds where nobody opened
+      it, also where no layer needs it.
+    """
+    found: list[int | None] = []
+    for group in array.groups:
+        (factor,) = group
+        is_open = group in array.axes and given.is_open[array.axes.index(group)]
+        if factor.is_batch and is_open:
+            found.append(None)
+        else:
+            found.append(factor.given if factor.size is None and not is_open else factor.size)
+    return tuple(found)
+
+
+def is_closed(given: Given, array: Traced) -> bool:
+    """Whether calls must have a size that no layer needs.
+
+    Args:
+      given: the input.
+      array: the input as it was read.
+
+    Returns:
+      Whether the argument shapes can open an axis.
+    """
+    pairs = zip(sizes_of_call(given, array), _can_open(array), strict=True)
+    return any(is_free and size is not None for size, is_free in pairs)
+
+
+def opened(given: Given, array: Traced) -> list[int | None]:
+    """The sizes by which the argument shapes opens all axes that no layer needs.
+
+    Args:
+      given: the input.
+      array: the input as it was read.
+
+    Returns:
+      The sizes; None: any.
+    """
+    axes = [group for group, is_free in zip(array.groups, _can_open(array), strict=True) if is_free]
+    pairs = zip(given.sizes, array.axes, strict=True)
+    return [None if product in axes else size for size, product in pairs]
+
+
+def _can_open(array: Traced) -> list[bool]:
+    """For each axis of the value of an input whether no layer needs its size."""
+    return [factor.is_batch or factor.size is None for (factor,) in array.groups]

@@ -15,6 +15,7 @@ from tf_lstm_ops.inference.axes import (
     derived,
     position,
     real,
+    settled,
     with_groups,
     with_last,
 )
@@ -54,10 +55,9 @@ def _gemm(call: Call) -> list[Operand]:
     if call.flag("transA") or x.rank != 2 or kernel.ndim != 2:
         refuse("its input is transposed, or its operands have not 2 axes")
     kernel = kernel.T if call.flag("transB") else kernel
-    bias = None
+    bias, beta = None, float(call.attributes.get("beta", 1.0))
     if call.operand(2) is not None:
-        bias = _of_features(call.constant(2, "bias").astype(np.float64), kernel.shape[1])
-        bias = bias * float(call.attributes.get("beta", 1.0))
+        bias = _of_features(call.constant(2, "bias").astype(np.float64), kernel.shape[1]) * beta
     return [_dense(x, kernel * float(call.attributes.get("alpha", 1.0)), bias)]
 
 
@@ -162,9 +162,13 @@ def _conv(call: Call) -> list[Operand]:
     axis, windows, x = _padded_by(*_of_time(call, x, [*weights.shape[2:]]))
     units, channels, size = weights.shape[0], weights.shape[1], windows["size"]
     arguments = {name: value for name, value in windows.items() if name != "size"}
+    if [*call.attributes.get("kernel_shape", weights.shape[2:])] != [*weights.shape[2:]]:
+        refuse(f"its kernel_shape is not that of its kernel, {[*weights.shape[2:]]}")
     bias = None if call.operand(2) is None else call.constant(2, "bias")
     kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
     groups = int(call.attributes.get("group", 1))
+    if settled(x.groups[2]) not in (None, channels * groups):
+        refuse(f"its kernel takes {channels * groups} channels, not {settled(x.groups[2])}")
     if groups > 1 and channels == 1 and units == groups:
         layer: Any = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, **arguments)
     else:
@@ -180,7 +184,8 @@ def _pool(kind: str, call: Call) -> list[Operand]:
         padding = "valid"
     if call.flag("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
-    if not isinstance(padding, str) or (padding == "same" and call.flag("count_include_pad")):
+    counts = call.flag("count_include_pad")
+    if not isinstance(padding, str) or (padding == "same" and counts):
         refuse("it pads its input")
     layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
     return [_over_time(x, axis, layer(x.value), x.groups[2], arguments | {"padding": padding})]
@@ -211,10 +216,12 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
 def _reduce(kind: str, call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
-    if not given and call.flag("noop_with_empty_axes"):
+    does_nothing = call.flag("noop_with_empty_axes")
+    keeps = call.flag("keepdims", True)
+    if not given and does_nothing:
         return [x]
     places = [position(k, x.rank) for k in given] if given else [*range(x.rank)]
-    return [_over_all(x, places, kind, keeps=call.flag("keepdims", True))]
+    return [_over_all(x, places, kind, keeps=keeps)]
 
 
 # Normalisation.

@@ -31,7 +31,8 @@ def _recurrent(call: Call) -> list[Operand]:
         found = by_name.get(name)
         return found if isinstance(found, np.ndarray) else None
 
-    read = read_recurrent(call.node, constant)
+    read = _in_float32(read_recurrent(call.node, constant, call.opset))
+    call.attributes.ignore()  # read_recurrent has refused what it does not read
     _require_plain(call, read)
     x, directions = call.traced(_X), read.R.shape[0]
     if x.rank != 3:
@@ -59,6 +60,17 @@ def _recurrent(call: Call) -> list[Operand]:
     elif any(call.used[_Y_H:]):
         found[_Y_H] = _final(call, x, values[:1], features, read)
     return found
+
+
+def _in_float32(read: RecurrentNode) -> RecurrentNode:
+    """A node whose weights are float32 or wider before anything is computed with them."""
+    arrays = {name: getattr(read, name) for name in ("W", "R", "B", "P")}
+    wide = {
+        name: array.astype(np.promote_types(array.dtype, np.float32))
+        for name, array in arrays.items()
+        if array is not None
+    }
+    return dataclasses.replace(read, **wide)
 
 
 def _final(
@@ -89,16 +101,13 @@ def _require_plain(call: Call, read: RecurrentNode) -> None:
 def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list[Any]:
     """The values of the initial states in the order of a session; none for zeros."""
     given = [call.operand(k) for k in ((_H, _C) if call.node.op_type == "LSTM" else (_H,))]
-    zeros = [
-        each is None
-        or (isinstance(each, Filled) and each.value == 0)
-        or (isinstance(each, np.ndarray) and not each.any())
-        for each in given
-    ]
-    if all(zeros):
+    if all(map(_is_zero, given)):
         return []
-    states = []
+    states: list[list[Any]] = []
     for operand in given:
+        if _is_zero(operand):
+            states.append([])
+            continue
         if not isinstance(operand, Traced) or operand.rank != 3:
             refuse(
                 "one of its initial states is a constant; a session begins with zeros or with "
@@ -110,7 +119,20 @@ def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list
             else operand.with_axes([operand.axes[1], operand.axes[0], operand.axes[2]])
         )
         states.append(_of_directions(own, directions))
-    return [state for pair in zip(*states, strict=True) for state in pair]
+    [known, *_] = filter(None, states)
+    pairs = zip(*(own or [*map(_zero_as, known)] for own in states), strict=True)
+    return [state for pair in pairs for state in pair]
+
+
+def _is_zero(state: Operand) -> bool:
+    if isinstance(state, Filled):
+        return state.value == 0
+    return state is None or (isinstance(state, np.ndarray) and not state.any())
+
+
+def _zero_as(state: Any) -> Any:
+    """Zeros of the shape of the other state, which a session needs if that is not zero."""
+    return layers.Subtract()(state, state)
 
 
 def _of_directions(state: Traced, directions: int) -> list[Any]:

@@ -23,13 +23,23 @@ from tf_lstm_ops.inference.axes import (
     with_groups,
 )
 from tf_lstm_ops.inference.from_onnx import sizes
-from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand, Sizes, refuse
+from tf_lstm_ops.inference.from_onnx.values import (
+    Call,
+    Filled,
+    Function,
+    Operand,
+    Sizes,
+    cast,
+    refuse,
+)
 from tf_lstm_ops.inference.parts import concatenated, part_of, reversed_along
 from tf_lstm_ops.inference.reshaping import flat, reshaped
+from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import short
 
-_FLOATS = (1, 10, 11, 16)  # the numbers of ONNX's types
+_ROUNDED = (10, 16)  # the numbers of ONNX's types
 _INTEGERS = (6, 7)
+_FAR = 2**30  # beyond, positions stand for the end of an axis
 
 
 def _transpose(call: Call) -> list[Operand]:
@@ -123,8 +133,13 @@ def _expand(call: Call) -> list[Operand]:
 
 def _cast(call: Call) -> list[Operand]:
     x, to = call.operand(0), int(call.attributes.get("to", 0))
-    if not isinstance(x, Traced) or to in (_FLOATS if x.is_float else _INTEGERS):
+    if isinstance(x, Filled):
+        return [cast(x, to)]
+    x = call.traced()
+    if to in (call.floats if x.is_float else _INTEGERS):
         return [x]
+    if x.is_float and to in _ROUNDED:
+        refuse(f"it rounds to {tensors.name_of(to)}, and a session computes in float32")
     refuse("it converts numbers to another kind")
 
 
@@ -153,13 +168,15 @@ def _slice(call: Call) -> list[Operand]:
     axes = call.integers(3, "axes") or [*range(len(starts))]
     steps = call.integers(4, "steps") or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        if step == -1 and start in (-1, 2**63 - 1) and end < -(2**30):
+        start = 0 if step == 1 and start < -_FAR else start
+        if step == -1 and (start == -1 or start > _FAR) and end < -_FAR:
             x = reversed_along(x, position(axis, x.rank))
             continue
         if step != 1:
             refuse(f"a session takes parts with the steps 1 and -1, and this one has {step}")
-        # The largest numbers stand for the end.
-        x = part_of(x, position(axis, x.rank), start, None if end > 2**30 else end)
+        if start > _FAR or end < -_FAR:
+            refuse("it takes no elements")
+        x = part_of(x, position(axis, x.rank), start, None if end > _FAR else end)
     return [x]
 
 
@@ -168,6 +185,8 @@ def _split(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank, 0)
     lengths, size = call.integers(1, "split"), settled(x.axes[axis])
+    if call.attributes.get("num_outputs", len(call.used)) != len(call.used):
+        refuse("its attribute num_outputs is not the number of its outputs")
     if lengths is None and size is not None:
         length = -(-size // len(call.used))
         lengths = [min(length, size - k * length) for k in range(len(call.used))]
@@ -229,7 +248,10 @@ def _pad(call: Call) -> list[Operand]:
     axes = call.integers(3, "axes")
     if pads is None:
         refuse("it has no pads")
-    if call.operand(2) is not None and np.any(call.constant(2, "value")):
+    value = call.attributes.get("value", 0.0)  # before opset 11
+    if call.operand(2) is not None:
+        value = call.constant(2, "value")
+    if mode == "constant" and np.any(value):
         refuse("it fills with another number than 0")
     if mode not in ("constant", "reflect"):
         refuse(f"its mode is {short(mode)}, and a session has constant and reflect")
@@ -260,7 +282,7 @@ def _padded(x: Traced, axis: int, pads: tuple[int, int], mode: str) -> Traced:
 
 # Operators that make an array of equal elements of one, by the first operand.
 OF_EQUAL_ELEMENTS = (
-    *("Transpose", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Cast", "Slice", "Split"),
+    *("Transpose", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Slice", "Split"),
     *("Gather", "ReverseSequence"),
 )
 FUNCTIONS: dict[str, Function] = {

@@ -19,6 +19,9 @@ from tf_lstm_ops.inference.from_onnx.values import (
     refuse,
 )
 
+# The numbers of ONNX's types that have all sizes up to 2**24, of more no session has arrays.
+_EXACT = (1, 6, 7, 11)
+
 
 def _known(sizes: Sequence[int | Product], is_scalar: bool = False) -> Sizes | Array:
     """Sizes, as an array where all are known."""
@@ -55,6 +58,7 @@ def shape(call: Call) -> list[Operand]:
 
 def _gather(call: Call) -> list[Operand]:
     index = call.whole_numbers(1, "index")
+    call.axis(1, 0)
     sizes = _of(call).sizes
     if index.ndim > 1 or any(not -len(sizes) <= k < len(sizes) for k in index.ravel()):
         refuse(f"it takes the sizes of axes {index.tolist()}, and there are {len(sizes)}")
@@ -64,13 +68,15 @@ def _gather(call: Call) -> list[Operand]:
 def _slice(call: Call) -> list[Operand]:
     starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
     steps = call.integers(4, "steps") or [1]
-    if starts is None or ends is None or len(starts) != 1:
+    axes = call.integers(3, "axes") or [0]
+    if starts is None or ends is None or len(starts) != 1 or axes not in ([0], [-1]):
         refuse("its bounds are not those of one axis")
     return [_known(_of(call).sizes[starts[0] : ends[0] : steps[0]])]
 
 
 def _concat(call: Call) -> list[Operand]:
     parts = [_of(call, k).sizes for k in range(len(call.operands))]
+    call.axis(1, 0)
     return [_known([size for part in parts for size in part])]
 
 
@@ -83,6 +89,12 @@ def _scalar(call: Call) -> list[Operand]:
 
 
 def _same(call: Call) -> list[Operand]:
+    return [call.operand(0)]
+
+
+def _cast(call: Call) -> list[Operand]:
+    if int(call.attributes.get("to", 0)) not in _EXACT:
+        refuse("it converts sizes to a type that does not have all of them")
     return [call.operand(0)]
 
 
@@ -185,7 +197,7 @@ FUNCTIONS: dict[str, Function] = {
     "Unsqueeze": _vector,
     "Squeeze": _scalar,
     "Reshape": _vector,
-    "Cast": _same,
+    "Cast": _cast,
     "Identity": _same,
     "Mul": _product,
     "Size": size,

@@ -12,10 +12,14 @@ import numpy as np
 from tf_lstm_ops import _optional
 from tf_lstm_ops.inference import source_check
 from tf_lstm_ops.inference.axes import Traced, real
+from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.inputs import Given
 from tf_lstm_ops.inference.from_onnx.trace import nodes_before
 from tf_lstm_ops.inference.from_onnx.values import Array
 from tf_lstm_ops.inference.source_check import ROWS, STEPS
+from tf_lstm_ops.onnx_graph import tensors
+from tf_lstm_ops.onnx_graph.float32 import in_float32
+from tf_lstm_ops.onnx_graph.load import opset
 from tf_lstm_ops.onnx_graph.run import NotRun, runner
 
 
@@ -41,6 +45,17 @@ class Source:
     axes: Mapping[str, Traced]
     words: Sequence[int | None]
 
+    @property
+    def advice(self) -> str:
+        """How to open sizes that the file fixes, to follow an error; empty where it fixes none."""
+        if not any(inputs.is_closed(each, self.axes[each.name]) for each in self.given):
+            return ""
+        shapes = {each.name: inputs.opened(each, self.axes[each.name]) for each in self.given}
+        return (
+            ". The ONNX file fixes sizes, and its constants may depend on them. If they do "
+            f"not, pass shapes={shapes} to Session.from_onnx"
+        )
+
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the model.
 
@@ -53,12 +68,19 @@ class Source:
         Raises:
           NotRun: nothing here can run the model.
         """
-        model = self._needed_model()
+        needed = self._needed_model()
+        model = in_float32(needed, opset(needed))
         free = {
             each.name: self._of_file(each, array)
             for each, array in zip(self.given, arrays, strict=True)
         }
         feeds = free | self._constants(arrays[0].shape[0])
+        kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
+        feeds = {
+            name: array.astype(tensors.dtype_of(kinds[name]))
+            for name, array in feeds.items()
+            if name in kinds
+        }
         try:
             run = runner(model.SerializeToString(), model)
             results = run([feeds[value.name] for value in model.graph.input])
@@ -138,7 +160,7 @@ class Source:
         array = array.reshape(array.shape[: len(places)])
         rest = [k for k in range(traced.rank) if k not in places]
         full = array.reshape(array.shape + (1,) * len(rest))
-        return np.transpose(full, np.argsort([*places, *rest])).astype(given.dtype)
+        return np.transpose(full, np.argsort([*places, *rest]))
 
     def _of_session(self, name: str, array: Array) -> Array:
         """An output with the axes of the session: the batch first, others of size 1."""

@@ -21,11 +21,14 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Sizes,
     Squares,
     Unsupported,
+    castable,
     sum_of,
 )
 from tf_lstm_ops.onnx_graph import schemas
 from tf_lstm_ops.onnx_graph.attributes import attributes, label, short
-from tf_lstm_ops.onnx_graph.constants import Constants, evaluate
+from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
+from tf_lstm_ops.onnx_graph.constants import Constants, evaluate, folds
+from tf_lstm_ops.onnx_graph.float32 import float_types
 
 _FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
 _DOMAINS = ("", "ai.onnx")
@@ -34,8 +37,12 @@ _OF_INTEGERS = (
     *("Gather", "Cast", "Identity", "Shape", "Size", "Transpose", "Squeeze", "Unsqueeze"),
     *("Reshape", "Flatten", "Expand"),
 )
+# Operators that take squares, of which their operands are sums elsewhere.
+_OF_SQUARES = ("Add", "Sqrt", "Identity")
 _LOOPS = ("Loop", "Scan")
 _MOST_TRIALS = 64  # of choices of the batch axes: 6 inputs with two each
+_MOST_FOLLOWED = 1 << 16  # nodes of all trials, which are some seconds
+_MOST_INPUTS = 64  # of the file of a session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,19 +85,28 @@ def follow(
     Raises:
       ValueError: a session does not compute a node. The message names it.
     """
-    known = Constants(model.graph, opset=opset)
+    known = Constants(model.graph, opset=opset, budget=budget_of(model))
     _, read = nodes_before(model.graph.node, outputs)
     free = [each for each in given if each.name in read and each.name not in constants]
+    if len(free) > _MOST_INPUTS:
+        raise ValueError(
+            f"the model has {len(free)} inputs; a session has at most {_MOST_INPUTS}. Pass "
+            "constants={name: value} for inputs that stay the same, or choose outputs="
+        )
+    floats = castable(float_types(model))
     sizes_of = {each.name: each.sizes for each in given}
     fixed: dict[str, Operand] = {
         name: Filled(float(array), sizes_of[name]) if not array.ndim and sizes_of[name] else array
         for name, array in constants.items()
     }
     furthest: _Stopped | None = None
+    followed = 0
     for choice, is_open in itertools.product(_choices(free), (True, False)):
+        if followed > _MOST_FOLLOWED:
+            break
         plan = [Plan(axis, is_open) for axis in choice]
         try:
-            found = _Tracer(opset, known).run(model.graph, free, plan, fixed, outputs)
+            found = _Tracer(opset, known, floats).run(model.graph, free, plan, fixed, outputs)
             # A state [1, B, H] has no axis for its directions.
             drops = [
                 each.batch_axis == 1 and steps(found.axes[given.name]) == 1
@@ -99,8 +115,9 @@ def follow(
             if not any(drops):
                 return found
             plan = [each._replace(drops=k) for each, k in zip(plan, drops, strict=True)]
-            return _Tracer(opset, known).run(model.graph, free, plan, fixed, outputs)
+            return _Tracer(opset, known, floats).run(model.graph, free, plan, fixed, outputs)
         except _Stopped as error:
+            followed += error.count
             if furthest is None or error.rank > furthest.rank:
                 furthest = error
     assert furthest is not None
@@ -109,12 +126,17 @@ def follow(
 
 def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
     """The axis of the batch of each input, the likely ones first."""
-    possible = [(0, 1) if each.may_be_second else (0,) for each in given]
-    ordered = sorted(itertools.islice(itertools.product(*possible), 1 << 16), key=sum)
+    every = range(len(given))
+    possible = [k for k in reversed(every) if given[k].may_be_second]
+    seconds = (
+        chosen
+        for count in range(len(possible) + 1)
+        for chosen in itertools.combinations(possible, count)
+    )
     # Of many inputs most are states [1, B, H].
-    second = [axes[-1] for axes in possible]
-    likely = [tuple(second), (*possible[0][:1], *second[1:])] if second else []
-    return iter(dict.fromkeys([*ordered[:_MOST_TRIALS], *likely]))
+    likely = [tuple(possible), tuple(k for k in possible if k)]
+    found = [*itertools.islice(seconds, _MOST_TRIALS), *likely]
+    return iter(dict.fromkeys(tuple(int(k in chosen) for k in every) for chosen in found))
 
 
 class _Stopped(ValueError):
@@ -141,10 +163,12 @@ class _Tracer:
     Args:
       opset: the version of the default domain.
       constants: those of the graph.
+      floats: the types that `Cast` can name for floats without an effect.
     """
 
-    def __init__(self, opset: int, constants: Constants) -> None:
-        self._opset, self._constants = opset, constants
+    def __init__(self, opset: int, constants: Constants, floats: frozenset[int]) -> None:
+        self._opset, self._constants, self._floats = opset, constants, floats
+        self._budget = Budget(constants.budget.left)  # of this trial
         self._values: dict[str, Operand] = {}
         self._count = 0
 
@@ -159,6 +183,8 @@ class _Tracer:
         """Follows the nodes that the outputs depend on."""
         pairs = [*zip(given, plan, strict=True)]
         sizes = {each.sizes[own.batch_axis] for each, own in pairs if each.sizes}
+        if all(each.is_open[own.batch_axis] for each, own in pairs if each.sizes):
+            sizes = {None} if None in sizes else sizes
         if len(sizes) > 1:
             shown = sorted("any" if size is None else str(size) for size in sizes)
             raise _Stopped(f"its inputs have different sizes of the batch: {shown}", -1)
@@ -213,11 +239,27 @@ class _Tracer:
         operands = [self._get(name) for name in node.input]
         if node.op_type == "If":
             return self._branch(node, operands)
-        call = Call(node, attributes(node), operands, self._opset, used, label(node))
         if all(each is None or isinstance(each, np.ndarray) for each in operands):
-            folded = evaluate(node, operands, self._opset)  # type: ignore[arg-type]
+            folded = self._folded(node, operands)  # type: ignore[arg-type]
             if folded is not None:
                 return folded
+        if node.op_type not in _OF_SQUARES:
+            operands = [sum_of(each) if isinstance(each, Squares) else each for each in operands]
+        given = attributes(node)
+        call = Call(node, given, operands, self._opset, used, label(node), self._floats)
+        found = self._computed(call)
+        schemas.require_read(node, given, self._opset)
+        return found
+
+    def _folded(self, node: Any, operands: Sequence[Array | None]) -> Sequence[Operand] | None:
+        """The outputs of a node of constants; None if the node is not computed here."""
+        if folds(node) and (found := self._constants.get(node.output[0])) is not None:
+            return [found]
+        return evaluate(node, operands, self._opset, self._budget)
+
+    def _computed(self, call: Call) -> Sequence[Operand]:
+        """What the outputs of an operator stand for."""
+        node, operands = call.node, call.operands
         if indices.is_of_indices(call):
             return indices.computed(call)
         function = _FUNCTIONS.get(node.op_type)
@@ -233,7 +275,8 @@ class _Tracer:
             raise Unsupported("it computes with integers of an input")
         first = call.operand(0)
         if isinstance(first, Filled) and node.op_type in shapes.OF_EQUAL_ELEMENTS:
-            return [Filled(first.value)] * len(used)
+            call.attributes.ignore()
+            return [Filled(first.value)] * len(call.used)
         return function(call)
 
     def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
@@ -306,10 +349,16 @@ def nodes_before(nodes: Sequence[Any], outputs: Sequence[str]) -> tuple[list[Any
     for node in reversed(nodes):
         if read.intersection(name for name in node.output if name):
             needed.append(node)
-            read.update(filter(None, node.input))
-            for attribute in node.attribute:
-                inner = [attribute.g] if attribute.HasField("g") else []
-                for part in (*inner, *attribute.graphs):
-                    read.update(name for each in part.node for name in each.input)
-                    read.update(value.name for value in part.output)
+            read.update(_read_by(node))
     return needed[::-1], read
+
+
+def _read_by(node: Any) -> Iterator[str]:
+    """The names that a node and the graphs in it read."""
+    yield from filter(None, node.input)
+    for attribute in node.attribute:
+        inner = [attribute.g] if attribute.HasField("g") else []
+        for part in (*inner, *attribute.graphs):
+            for each in part.node:
+                yield from _read_by(each)
+            yield from (value.name for value in part.output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.alignment import aligned
 from tf_lstm_ops.inference.axes import Product, Traced, position
+from tf_lstm_ops.onnx_graph import tensors
+from tf_lstm_ops.onnx_graph.attributes import Attributes
 
 Array = npt.NDArray[Any]
 
@@ -62,6 +64,39 @@ class Squares:
 Operand = Traced | Array | Sizes | Filled | Squares | Shifted | None
 
 
+# The numbers of ONNX's types of floats that have all numbers of float32, and that of float16.
+_WIDE, _HALF = (1, 11), 10
+
+
+def castable(floats: Collection[int]) -> frozenset[int]:
+    """The types that a `Cast` of floats can name without an effect in a session.
+
+    A session computes in float32, also what a model of float16 rounds.
+
+    Args:
+      floats: the types of the model's own floats.
+
+    Returns:
+      The numbers of ONNX's types.
+    """
+    return frozenset([*_WIDE, _HALF] if {*floats} == {_HALF} else _WIDE)
+
+
+def cast(filled: Filled, to: int) -> Filled:
+    """An array of equal elements in another type.
+
+    Args:
+      filled: the array.
+      to: the number of ONNX's type.
+
+    Returns:
+      The array, whose element may be rounded.
+    """
+    with np.errstate(all="ignore"):
+        value = np.asarray(filled.value).astype(tensors.dtype_of(to))
+    return dataclasses.replace(filled, value=float(value))
+
+
 class Unsupported(ValueError):
     """A session does not compute a node. The text is the reason."""
 
@@ -77,14 +112,16 @@ class Call:
       opset: the version of the default domain.
       used: for each output whether something reads it.
       label: the node in words.
+      floats: as of `castable`.
     """
 
     node: Any
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     operands: Sequence[Operand]
     opset: int
     used: Sequence[bool]
     label: str
+    floats: frozenset[int]
 
     def operand(self, index: int) -> Operand:
         """An operand.
@@ -110,8 +147,6 @@ class Call:
           Unsupported: it is something else.
         """
         found = self.operand(index)
-        if isinstance(found, Squares):
-            return sum_of(found)
         if not isinstance(found, Traced):
             refuse(f"its operand {index} is {_kind(found)}, not an array of the model's inputs")
         return found
