@@ -259,6 +259,42 @@ def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, An
     return history.operation, tensors, args, kwargs
 
 
+def mask_of(tensor: Any) -> Any:
+    """The mask that Keras attached to a tensor.
+
+    Args:
+      tensor: a tensor, symbolic or not.
+
+    Returns:
+      The mask; None if there is none.
+    """
+    return getattr(tensor, "_keras_mask", None)
+
+
+def set_mask(tensor: Any, mask: Any) -> None:
+    """Attaches a mask to a symbolic tensor.
+
+    Args:
+      tensor: the symbolic tensor.
+      mask: its mask, or None.
+    """
+    tensor._keras_mask = mask
+
+
+def run_graph(model: Any, inputs: Any, caller: Callable[[Any], Callable[..., Any]]) -> Any:
+    """Calls the layers of a model on other tensors.
+
+    Args:
+      model: a functional or Sequential model, built.
+      inputs: a structure of tensors, as a call of the model takes.
+      caller: a function that makes the function to call of each layer or operation.
+
+    Returns:
+      The results in the structure of those of the model.
+    """
+    return functional(model)._run_through_graph(inputs, operation_fn=caller)
+
+
 def gets_mask(layer: Any) -> bool:
     """Whether a call of a layer in the graph of a functional or Sequential model has a mask.
 

@@ -12,7 +12,8 @@ from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
-import keras_2_names  # beside this file
+import keras_2_masks  # beside this file
+import keras_2_names
 import numpy as np
 import tf_keras
 from tf_keras import Input, Model, Sequential
@@ -157,7 +158,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 def main() -> None:
     folder = Path(sys.argv[1])
     rng = np.random.default_rng(0)
-    for name, make in MODELS.items():
+    for name, make in (MODELS | keras_2_masks.MODELS).items():
         tf_keras.utils.set_random_seed(1)
         tf_keras.backend.clear_session()
         model = make()
@@ -167,6 +168,8 @@ def main() -> None:
         xs = [rng.normal(size=(2, *x.shape[1:])).astype("float32") for x in _with_steps(model)]
         if name == "text":
             xs = [rng.integers(0, 30, (2, STEPS)).astype("int32")]
+        if name.startswith("masks_"):
+            xs = list(map(keras_2_masks.words_of, model.inputs, xs))
         if name == "bidirectional":
             xs[0][1, 4:] = 0
         ys = model.predict(xs[0] if len(xs) == 1 else xs, verbose=0)

@@ -355,3 +355,21 @@ def test_call_of_a_tensor() -> None:
     assert [index for _, index in calls] == [0, 1, 2, 0, 1, 2]
     keys = [key for key, _ in calls]
     assert len({*keys[:3]}) == len({*keys[3:]}) == 1 and keys[0] != keys[3]
+
+
+def test_masks_of_a_graph() -> None:
+    """A mask that is set is passed on; the layers of a graph run on other tensors."""
+    x, other = keras.Input((3,)), keras.Input((3,))
+    embedding = layers.Embedding(5, 2, mask_zero=True)
+    model = keras.Model(x, layers.Dropout(0.1)(embedding(x)))
+    called: list[keras.layers.Layer] = []
+
+    def caller(layer):
+        called.append(layer)
+        return layer
+
+    result = _keras_private.run_graph(model, other, caller)
+    assert called == model.layers[1:]
+    assert _keras_private.mask_of(result) is not None
+    _keras_private.set_mask(result, None)
+    assert _keras_private.mask_of(layers.Dropout(0.1)(result)) is None

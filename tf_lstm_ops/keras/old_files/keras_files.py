@@ -115,10 +115,8 @@ def _of_model(
         name = _snake_case(own["class_name"].rpartition(">")[2])
         part = f"{name}_{counts[name]}" if counts[name] else name
         counts[name] += 1
-        if isinstance(layer, keras.Model):
-            yield from _of_model(member(parts, part, h5py.Group), layer, own, size)
-        elif part in parts:
-            yield layer, _of_layer(member(parts, part, h5py.Group), layer, size)
+        if part in parts:
+            yield from _of_layer(member(parts, part, h5py.Group), layer, own, size)
         else:
             yield layer, []
 
@@ -130,13 +128,24 @@ def _snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
-def _of_layer(group: Any, layer: Any, size: int) -> list[NamedArray]:
+def _of_layer(
+    group: Any, layer: Any, config: Any, size: int
+) -> Iterator[tuple[Any, list[NamedArray]]]:
+    """A layer with its arrays; the model inside of a TimeDistributed has several."""
+    inner = config["config"].get("layer")
+    if isinstance(layer, keras.layers.TimeDistributed):
+        yield from _of_layer(member(group, "layer", h5py.Group), layer.layer, inner, size)
+    elif isinstance(layer, keras.Model):
+        yield from _of_model(group, layer, config, size)
+    else:
+        yield layer, _arrays(group, layer, size)
+
+
+def _arrays(group: Any, layer: Any, size: int) -> list[NamedArray]:
     if isinstance(layer, keras.layers.Bidirectional):
         halves = (("forward_layer", layer.forward_layer), ("backward_layer", layer.backward_layer))
         groups = [(member(group, name, h5py.Group), half) for name, half in halves]
-        return [found for each, half in groups for found in _of_layer(each, half, size)]
-    if isinstance(layer, keras.layers.TimeDistributed):
-        return _of_layer(member(group, "layer", h5py.Group), layer.layer, size)
+        return [found for each, half in groups for found in _arrays(each, half, size)]
     if isinstance(layer, keras.layers.RNN):
         if isinstance(layer.cell, keras.layers.StackedRNNCells):
             raise ValueError(f"layer {layer.name} has several cells, which is not read from .keras")

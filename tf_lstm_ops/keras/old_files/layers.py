@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import keras
 
 from tf_lstm_ops.keras.old_files import arguments, keras_1
+from tf_lstm_ops.keras.old_files.masks import Masks
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 _CUDNN = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU"}
@@ -38,11 +39,15 @@ class Source(NamedTuple):
       file: the file.
       custom_objects: the user's classes and functions by name.
       arrays: the arrays of the layer of the model that has this one.
+      masks: calls the layers.
+      model_of: makes a model that is inside a layer, of its configuration and the source.
     """
 
     file: H5File
     custom_objects: Mapping[str, Any]
     arrays: list[NamedArray]
+    masks: Masks
+    model_of: Callable[[Any, Any], Any]
 
 
 def not_rebuilt(name: str, kind: str, reason: str) -> ValueError:
@@ -157,8 +162,24 @@ def _class_of_user(kind: str, source: Source) -> Any:
 
 def _nested(data: Any, source: Source) -> Any:
     if isinstance(data, list):
-        return [layer_of(each, source) for each in data]
-    return layer_of(data, source)
+        return [_nested(each, source) for each in data]
+    return source.model_of(data, source) if is_model(data, source) else layer_of(data, source)
+
+
+def is_model(data: Any, source: Source) -> bool:
+    """Whether a configuration is that of a model.
+
+    Args:
+      data: the configuration, with class_name and config.
+      source: where it comes from.
+
+    Returns:
+      True for the models of Keras, and those of other classes with a graph.
+    """
+    kind = data.get("class_name") if isinstance(data, dict) else None
+    config = data.get("config") if isinstance(data, dict) else None
+    has_graph = isinstance(config, dict) and "input_layers" in config
+    return kind in MODELS or (has_graph and _class_of_user(str(kind), source) is None)
 
 
 def _resets_after(config: dict[str, Any], source: Source) -> bool:

@@ -13,7 +13,14 @@ import keras
 
 from tf_lstm_ops import _files
 from tf_lstm_ops.keras import convert
-from tf_lstm_ops.keras.old_files import keras_files, layer_weights, layers, models, saved_models
+from tf_lstm_ops.keras.old_files import (
+    defaults,
+    keras_files,
+    layer_weights,
+    layers,
+    models,
+    saved_models,
+)
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.weights import h5_file
 from tf_lstm_ops.weights.arrays import Array
@@ -76,7 +83,7 @@ def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
         )
     if file.major >= 3:
         return keras.models.load_model(path, compile=False)
-    model = models.model_of(file.config, layers.Source(file, objects, []))
+    model = models.model_of(file.config, models.source_of(file, objects))
     _assign(_values_by_name(model, file))
     return model
 
@@ -85,7 +92,7 @@ def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
     saved = saved_models.read(folder)
     # Keras 3 writes no layers into a SavedModel.
     file = H5File(str(folder), "2", "tensorflow", saved.config, {})
-    model = models.model_of(saved.config, layers.Source(file, objects, []))
+    model = models.model_of(saved.config, models.source_of(file, objects))
     arrays = iter(saved.arrays)
     values: list[tuple[Any, Array]] = []
     for layer in _leaves(model, saved.config):
@@ -111,7 +118,7 @@ def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     if h5_file.major(archive.version) >= 3:
         return keras.models.load_model(path, compile=False)
     file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
-    model = models.model_of(archive.config, layers.Source(file, objects, []))
+    model = models.model_of(archive.config, models.source_of(file, objects))
     pairs = keras_files.arrays_of(archive, model)
     _assign([each for one, own in pairs for each in layer_weights.values_of(one, own, file)])
     return model
@@ -145,7 +152,10 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     require_model(model)
     if not model.built:
         raise ValueError(f"the model {model.name} is not built. Call it once, or give it an Input")
-    _put(model, h5_file.read(path))
+    file = h5_file.read(path)
+    _put(model, file)
+    if file.major < 3:
+        defaults.warn_of_others(model, file)
 
 
 def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
