@@ -198,6 +198,17 @@ def compile_arguments(layer: Any) -> dict[str, Any] | None:
     return None if found is None else found.config
 
 
+def safe_mode() -> contextlib.AbstractContextManager[Any]:
+    """A context in which no layer is made of the code in a file.
+
+    Returns:
+      The context, which sets what safe_mode=True of ``keras.models.load_model`` sets.
+    """
+    from keras.src.saving.serialization_lib import SafeModeScope
+
+    return SafeModeScope(safe_mode=True)
+
+
 def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The arguments with which functional models call a layer.
 

@@ -94,10 +94,6 @@ def read(path: str | os.PathLike[str]) -> H5File:
 def check_readable(name: str) -> None:
     """Checks what h5py does not: that it is a regular file, and that reading it ends.
 
-    The HDF5 library walks through a global heap, where texts are, for ever if the heap has a gap of
-    no bytes. A heap begins with "GCOL", the version 1, three zeros and its size; an object in it
-    with its number, the count of references, four zeros and its size. The number 0 is a gap.
-
     Args:
       name: the path of an HDF5 file.
 
@@ -107,11 +103,34 @@ def check_readable(name: str) -> None:
     """
     _files.check_readable(name)
     with open(name, "rb") as file:
-        content = file.read()
-    for heap in re.finditer(rb"GCOL\x01\0\0\0", content):
-        at = heap.start() + _HEAP_HEADER
-        end = heap.start() + int.from_bytes(content[at - 8 : at], "little")
-        while at + _HEAP_HEADER <= min(end, len(content)):
+        check_heaps(name, file.read())
+
+
+def check_heaps(name: str, content: bytes) -> None:
+    """Checks that reading the global heaps of an HDF5 file ends.
+
+    The HDF5 library walks through a global heap, where texts are, for ever if the heap has a gap of
+    no bytes. A heap begins with "GCOL", the version 1, three zeros and its size; an object in it
+    with its number, the count of references, four zeros and its size. The number 0 is a gap.
+
+    Args:
+      name: the path of the file.
+      content: its bytes.
+
+    Raises:
+      ValueError: the file is damaged.
+    """
+    heaps: list[tuple[int, int]] = []
+    for match in re.finditer(rb"GCOL\x01\0\0\0", content):
+        at = match.start() + _HEAP_HEADER
+        end = match.start() + int.from_bytes(content[at - 8 : at], "little")
+        heaps.append((min(end, len(content)), at))
+    # What looks like a heap may lie within another one. Each object is looked at once, since the
+    # heaps that end later come first.
+    is_seen = bytearray(len(content) if heaps else 0)
+    for end, at in sorted(heaps, reverse=True):
+        while at + _HEAP_HEADER <= end and not is_seen[at]:
+            is_seen[at] = True
             number = int.from_bytes(content[at : at + 2], "little")
             size = int.from_bytes(content[at + 8 : at + 16], "little")
             if number == 0 and size == 0:

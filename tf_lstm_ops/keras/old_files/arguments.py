@@ -9,6 +9,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops.keras.old_files import safety
+from tf_lstm_ops.weights import keras_2
+
 
 @keras.saving.register_keras_serializable(__name__.partition(".")[0])
 def keras_2_hard_sigmoid(x: Any) -> Any:
@@ -42,7 +45,8 @@ def has_hard_sigmoid(layer: Any) -> bool:
     Returns:
       True if it is an activation of the layer.
     """
-    functions = (getattr(layer, name, None) for name in ("activation", "recurrent_activation"))
+    part = keras_2.cell_of(layer)
+    functions = (getattr(part, name, None) for name in ("activation", "recurrent_activation"))
     return any(function is keras.activations.hard_sigmoid for function in functions)
 
 
@@ -54,6 +58,10 @@ LINEAR = ("Dense", "Conv1D", "Conv2D", "Conv3D", "SimpleRNN", "SimpleRNNCell")
 _OF_ALL = ("name", "trainable", "dtype", "activity_regularizer")
 # Those that recurrent layers pass on to RNN.
 _OF_RNN = ("zero_output_for_mask",)
+
+
+# How the names of arguments end that are objects.
+_OBJECTS = ("initializer", "regularizer", "constraint")
 
 
 def _anything(value: Any) -> bool:
@@ -207,15 +215,17 @@ def _dtype(value: Any) -> Any:
 def _value(cls: type, key: str, value: Any) -> Any:
     if key in ("activation", "recurrent_activation"):
         return _activation(cls, key, value)
-    if key.endswith("initializer") and isinstance(value, dict):
-        return _initializer(value)
+    if isinstance(value, dict):
+        return _object(key, value)
     return value
 
 
 def _activation(cls: type, key: str, value: Any) -> Any:
     if isinstance(value, dict) and isinstance(value.get("config"), str):  # a function
         value = value["config"]
-    if value is not None and not isinstance(value, str | dict):
+    elif isinstance(value, dict):
+        return _layer(key, value)
+    if value is not None and not isinstance(value, str):
         raise ValueError(f"its {key} is Python code, which is not run")
     is_scaled = key == "recurrent_activation" or cls.__name__ in LINEAR
     if value == "hard_sigmoid" and not is_scaled:
@@ -223,8 +233,23 @@ def _activation(cls: type, key: str, value: Any) -> Any:
     return value
 
 
-def _initializer(value: dict[str, Any]) -> dict[str, Any]:
-    config = {k: v for k, v in (value.get("config") or {}).items() if k != "dtype"}
+def _layer(key: str, value: dict[str, Any]) -> Any:
+    """An activation that is a layer, such as LeakyReLU."""
+    kind, config = value.get("class_name"), value.get("config")
+    layer_class = safety.layer_class(str(kind))
+    if layer_class is None or not isinstance(config, dict):
+        raise ValueError(f"its {key} is {str(value)[:80]}, which load_h5 does not make")
+    return layer_class(**adapted(layer_class, str(kind), config))
+
+
+def _object(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    """An initializer, a regularizer or a constraint, which Keras finds by the name of its class."""
+    kind, given = value.get("class_name"), value.get("config") or {}
+    if not key.endswith(_OBJECTS) or not isinstance(kind, str) or not isinstance(given, dict):
+        raise ValueError(f"it has {key}={str(value)[:80]}, which load_h5 does not make")
+    if any(isinstance(each, dict) for each in given.values()):
+        raise ValueError(f"its {key} consists of other objects, which load_h5 does not make")
+    config = {k: v for k, v in given.items() if k != "dtype"}
     if config.get("distribution") == "normal":
         config["distribution"] = "truncated_normal"
-    return {**value, "config": config}
+    return {"class_name": kind, "config": config}

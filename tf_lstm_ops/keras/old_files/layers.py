@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from tf_lstm_ops.keras.old_files import arguments, keras_1
+from tf_lstm_ops.keras.old_files import arguments, keras_1, safety
 from tf_lstm_ops.keras.old_files.masks import Masks
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
@@ -22,7 +22,6 @@ _CUDNN_ARGUMENTS = {
 MODELS = ("Sequential", "Model", "Functional")
 # Classes that are Python code, or that Keras 3 has no counterpart of, and what they are.
 _NOT_REBUILT = {
-    "Lambda": "it is Python code in the file, which is not run",
     "Merge": "it is Keras 1's Merge, which Keras 2 already lacked",
     "TFOpLambda": "it is a call of a function of TensorFlow in the model's graph",
     "SlicingOpLambda": "it is a slice of a tensor in the model's graph",
@@ -136,8 +135,8 @@ def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
     if kind in _CUDNN:
         kind = _CUDNN[kind]
         config |= _CUDNN_ARGUMENTS[kind]
-    cls = getattr(keras.layers, kind, None)
-    if not (isinstance(cls, type) and issubclass(cls, keras.layers.Layer)):
+    cls = safety.layer_class(kind)
+    if cls is None:
         raise ValueError(
             f"Keras {keras.__version__} has no such layer. If it is a class of your own, pass "
             f"custom_objects={{{kind!r}: your_class}}"

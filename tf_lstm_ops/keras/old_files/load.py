@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops import _files
+from tf_lstm_ops import _files, _keras_private
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
     defaults,
@@ -19,6 +19,7 @@ from tf_lstm_ops.keras.old_files import (
     layer_weights,
     layers,
     models,
+    safety,
     saved_models,
 )
 from tf_lstm_ops.keras.requirements import require_model
@@ -82,17 +83,36 @@ def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
             "the model in Python and call tf_lstm_ops.keras.load_h5_weights(model, path)"
         )
     if file.major >= 3:
-        return keras.models.load_model(path, compile=False)
-    model = models.model_of(file.config, models.source_of(file, objects))
+        return _of_keras_3(path, file.config)
+    model = _made(file, objects)
     _assign(_values_by_name(model, file))
     return model
+
+
+def _of_keras_3(path: Path, config: Any) -> Any:
+    """A model of Keras 3. Before Keras 3.11.3 only .keras files had a safe mode."""
+    if (found := safety.find(config)) is not None:
+        raise ValueError(
+            f"layer {found.name} ({found.kind}) of {path} is not made: {found.reason}. If you trust "
+            "the file, load it with keras.models.load_model(path, safe_mode=False), then call "
+            "tf_lstm_ops.keras.convert_model"
+        )
+    with _keras_private.safe_mode():
+        return keras.models.load_model(path, compile=False)
+
+
+def _made(file: H5File, objects: dict[str, Any]) -> Any:
+    """The model of a file of Keras 1 or 2, without the values of its weights."""
+    if (found := safety.find(file.config)) is not None:
+        raise layers.not_rebuilt(*found)
+    return models.model_of(file.config, models.source_of(file, objects))
 
 
 def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
     saved = saved_models.read(folder)
     # Keras 3 writes no layers into a SavedModel.
     file = H5File(str(folder), "2", "tensorflow", saved.config, {})
-    model = models.model_of(saved.config, models.source_of(file, objects))
+    model = _made(file, objects)
     arrays = iter(saved.arrays)
     values: list[tuple[Any, Array]] = []
     for layer in _leaves(model, saved.config):
@@ -116,9 +136,9 @@ def _leaves(model: Any, config: Any) -> Iterator[Any]:
 def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     archive = keras_files.read(path)
     if h5_file.major(archive.version) >= 3:
-        return keras.models.load_model(path, compile=False)
+        return _of_keras_3(path, archive.config)
     file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
-    model = models.model_of(archive.config, models.source_of(file, objects))
+    model = _made(file, objects)
     pairs = keras_files.arrays_of(archive, model)
     _assign([each for one, own in pairs for each in layer_weights.values_of(one, own, file)])
     return model
