@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import io
 import re
 import zipfile
@@ -15,7 +16,7 @@ import keras
 
 from tf_lstm_ops import _files
 from tf_lstm_ops.checkpoints import hdf5
-from tf_lstm_ops.checkpoints.contents import parsed
+from tf_lstm_ops.checkpoints.contents import MOST_COMPRESSION, parsed
 from tf_lstm_ops.keras.old_files import models
 from tf_lstm_ops.weights.h5_file import NamedArray, array, member
 
@@ -94,10 +95,40 @@ def arrays_of(file: KerasFile, model: Any) -> list[tuple[Any, list[NamedArray]]]
     Raises:
       ValueError: the file is damaged, or has a layer that keeps its weights in an unknown way.
     """
+    with _weights(file) as (weights, size):
+        return list(_of_model(weights, model, file.config, size))
+
+
+def count_of_numbers(file: KerasFile) -> int:
+    """The count of numbers in all arrays of a file.
+
+    Args:
+      file: the file.
+
+    Returns:
+      The number.
+
+    Raises:
+      ValueError: the file is damaged.
+    """
+    count = 0
+
+    def add(name: str, part: Any) -> None:
+        nonlocal count
+        count += part.size or 0 if isinstance(part, h5py.Dataset) else 0
+
+    with _weights(file) as (weights, size):
+        weights.visititems(add)
+        return min(count, MOST_COMPRESSION * size)
+
+
+@contextlib.contextmanager
+def _weights(file: KerasFile) -> Iterator[tuple[Any, int]]:
+    """The open HDF5 file with the weights, and its size in bytes."""
     content = hdf5.part(file.path, "model.weights.h5")
     try:
         with h5py.File(io.BytesIO(content), "r") as weights:
-            return list(_of_model(weights, model, file.config, len(content)))
+            yield weights, len(content)
     except (OSError, RuntimeError, TypeError, KeyError) as error:
         raise ValueError(f"the weights of the file are damaged: {error}") from error
 

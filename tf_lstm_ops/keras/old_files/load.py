@@ -14,6 +14,7 @@ import keras
 from tf_lstm_ops import _files, _keras_private
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
+    budget,
     defaults,
     keras_files,
     layer_weights,
@@ -84,7 +85,8 @@ def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
         )
     if file.major >= 3:
         return _of_keras_3(path, file.config)
-    model = _made(file, objects)
+    numbers = sum(array.value.size for arrays in file.layers.values() for array in arrays)
+    model = _made(file, objects, numbers)
     _assign(_values_by_name(model, file))
     return model
 
@@ -101,18 +103,19 @@ def _of_keras_3(path: Path, config: Any) -> Any:
         return keras.models.load_model(path, compile=False)
 
 
-def _made(file: H5File, objects: dict[str, Any]) -> Any:
-    """The model of a file of Keras 1 or 2, without the values of its weights."""
+def _made(file: H5File, objects: dict[str, Any], numbers: int) -> Any:
+    """The model of a file of Keras 1 or 2 with some count of numbers, without their values."""
     if (found := safety.find(file.config)) is not None:
         raise layers.not_rebuilt(*found)
-    return models.model_of(file.config, models.source_of(file, objects))
+    with budget.limited(numbers):
+        return models.model_of(file.config, models.source_of(file, objects))
 
 
 def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
     saved = saved_models.read(folder)
     # Keras 3 writes no layers into a SavedModel.
     file = H5File(str(folder), "2", "tensorflow", saved.config, {})
-    model = _made(file, objects)
+    model = _made(file, objects, sum(array.value.size for array in saved.arrays))
     arrays = iter(saved.arrays)
     values: list[tuple[Any, Array]] = []
     for layer in _leaves(model, saved.config):
@@ -138,7 +141,7 @@ def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     if h5_file.major(archive.version) >= 3:
         return _of_keras_3(path, archive.config)
     file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
-    model = _made(file, objects)
+    model = _made(file, objects, keras_files.count_of_numbers(archive))
     pairs = keras_files.arrays_of(archive, model)
     _assign([each for one, own in pairs for each in layer_weights.values_of(one, own, file)])
     return model
