@@ -54,6 +54,8 @@ def has_hard_sigmoid(layer: Any) -> bool:
 # activation is a function of one sum of products with weights.
 LINEAR = ("Dense", "Conv1D", "Conv2D", "Conv3D", "SimpleRNN", "SimpleRNNCell")
 
+# Arguments that are layers or cells, or lists of them.
+NESTED = ("layer", "backward_layer", "forward_layer", "cell", "cells")
 # The arguments that all layers take.
 _OF_ALL = ("name", "trainable", "dtype", "activity_regularizer")
 # Those that recurrent layers pass on to RNN.
@@ -95,7 +97,7 @@ _DROPPED: dict[str, Callable[[Any], bool]] = {
     "groups": lambda value: value == 1,
     "data_format": _is_default_format,
     "dim_ordering": lambda value: value in (None, "tf", "default"),
-    "dilation_rate": lambda value: value in (1, [1], [1, 1], (1,), (1, 1)),
+    "dilation_rate": lambda value: value in (1, [1], [1, 1], [1, 1, 1], (1,), (1, 1)),
     "query_shape": _anything,  # shapes of MultiHeadAttention, known from its inputs
     "key_shape": _anything,
     "value_shape": _anything,
@@ -105,7 +107,10 @@ _DROPPED: dict[str, Callable[[Any], bool]] = {
     "softmax_robust_masking": lambda value: not value,
     "num_constants": lambda value: not value,
     "reverse_state_order": lambda value: not value,
+    "causal": lambda value: not value,  # of Attention before TensorFlow 2.10
     "weights": lambda value: value is None,
+    "rng_type": _anything,  # of layers that are random in training
+    "vocabulary_size": _anything,  # of the vocabulary
 }
 
 
@@ -171,6 +176,34 @@ def adapted(layer_class: Any, name: str, config: dict[str, Any]) -> dict[str, An
             raise ValueError(f"it has {key}={value!r}, which {name} of Keras 3 does not have")
     if found.get("activity_regularizer", ...) is None:
         del found["activity_regularizer"]
+    return found
+
+
+def adapted_for_user(own: Any, base: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration for a class that is derived from a layer of Keras.
+
+    Args:
+      own: the class.
+      base: the layer of Keras 3.
+      config: the configuration in the file.
+
+    Returns:
+      The configuration, with the arguments of Keras as Keras 3 has them, and those of the class as
+      they are; without arguments that neither has and that have no effect.
+
+    Raises:
+      ValueError: as of `adapted`.
+    """
+    of_base = inspect.signature(base.__init__).parameters
+    of_own = inspect.signature(own.__init__).parameters
+    found: dict[str, Any] = {}
+    for key, value in _fixed(base, config).items():
+        if key in NESTED:
+            found[key] = config[key]
+        elif key in of_base or key in _OF_ALL:
+            found[key] = _value(base, key, value)
+        elif key in of_own or not _is_without_effect(key, value):
+            found[key] = config[key]
     return found
 
 

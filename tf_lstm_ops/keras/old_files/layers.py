@@ -27,8 +27,6 @@ _NOT_REBUILT = {
     "SlicingOpLambda": "it is a slice of a tensor in the model's graph",
     "TensorFlowOpLayer": "it is an op of TensorFlow in the model's graph",
 }
-# Arguments that are layers or cells, or lists of them.
-_NESTED = ("layer", "backward_layer", "forward_layer", "cell", "cells")
 
 
 class Source(NamedTuple):
@@ -126,7 +124,7 @@ def renamed(name: str) -> str:
 
 def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
     if (own := _class_of_user(kind, source)) is not None:
-        return own.from_config(config)
+        return _made_by_user(own, config, source)
     if kind == "TimeDistributedDense":
         wrapper = {"class_name": "Dense", "config": {**config, "name": f"{config['name']}_dense"}}
         kind, config = "TimeDistributed", {"name": config["name"], "layer": wrapper}
@@ -145,10 +143,21 @@ def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
         config["reset_after"] = _resets_after(config, source)
     if kind in ("LSTM", "LSTMCell", "GRU", "GRUCell") and "recurrent_activation" not in config:
         raise ValueError("the file does not say its recurrent_activation")
-    nested = {key: _nested(config.pop(key), source) for key in _NESTED if config.get(key)}
+    nested = {key: _nested(config.pop(key), source) for key in arguments.NESTED if config.get(key)}
     if "name" in config:
         config["name"] = renamed(str(config["name"]))
     return cls(**arguments.adapted(cls, kind, config), **nested)
+
+
+def _made_by_user(own: Any, config: dict[str, Any], source: Source) -> Any:
+    """A layer of the user's class. A class derived from one of Keras gets arguments of Keras 3."""
+    bases = own.__mro__ if isinstance(own, type) else ()
+    base = next((b for b in bases if b is safety.layer_class(b.__name__)), None)
+    if base is None:
+        return own.from_config(config)
+    if issubclass(base, keras.layers.GRU | keras.layers.GRUCell):
+        config["reset_after"] = _resets_after(config, source)
+    return own.from_config(arguments.adapted_for_user(own, base, config))
 
 
 def _class_of_user(kind: str, source: Source) -> Any:
