@@ -306,6 +306,17 @@ def run_graph(model: Any, inputs: Any, caller: Callable[[Any], Callable[..., Any
     return functional(model)._run_through_graph(inputs, operation_fn=caller)
 
 
+def finalize_states(model: Any) -> None:
+    """Makes layers compute what they derive from their weights, after these were set.
+
+    Args:
+      model: a Keras model or layer.
+    """
+    for layer in layers_of(model):
+        if hasattr(layer, "adapt") and hasattr(layer, "finalize_state"):  # such as Normalization
+            layer.finalize_state()
+
+
 def gets_mask(layer: Any) -> bool:
     """Whether a call of a layer in the graph of a functional or Sequential model has a mask.
 

@@ -373,3 +373,20 @@ def test_masks_of_a_graph() -> None:
     assert _keras_private.mask_of(result) is not None
     _keras_private.set_mask(result, None)
     assert _keras_private.mask_of(layers.Dropout(0.1)(result)) is None
+
+
+def test_finalize_states() -> None:
+    """Normalization keeps copies of its weights in another shape."""
+    layer = layers.Normalization()
+    model = keras.Sequential([keras.Input((4,)), layer])
+    for weight, value in zip(layer.weights, (2.0, 9.0, 1), strict=True):
+        weight.assign(np.full(weight.shape, value))
+    _keras_private.finalize_states(model)
+    np.testing.assert_allclose(model(X[:, 0]), (X[:, 0] - 2) / 3, rtol=1e-6)
+
+
+def test_safe_mode() -> None:
+    function = {"class_name": "__lambda__", "config": {"code": "4wAA", "defaults": None}}
+    config = layers.Lambda(abs).get_config() | {"function": function}
+    with _keras_private.safe_mode(), pytest.raises(ValueError, match="safe"):
+        layers.Lambda.from_config(config)

@@ -170,7 +170,7 @@ def _read(name: str, file: Any) -> H5File:
         name,
         version,
         _text(file.attrs.get("backend", group.attrs.get("backend", "tensorflow"))),
-        None if config is None else _json(name, _text(config)),
+        None if config is None else parsed_config(f"model_config of {name}", _text(config)),
         layers,
     )
 
@@ -207,13 +207,25 @@ def _text(value: Any) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
-def _json(name: str, text: str) -> dict[str, Any]:
+def parsed_config(name: str, text: str) -> dict[str, Any]:
+    """Reads the configuration of a model.
+
+    Args:
+      name: what the text is, for messages.
+      text: JSON with class_name and config.
+
+    Returns:
+      The object.
+
+    Raises:
+      ValueError: it is no JSON, or does not name a class.
+    """
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"model_config of {name} is no JSON: {error}") from error
+        raise ValueError(f"{name} is no JSON: {error}") from error
     if not isinstance(config, dict) or not isinstance(config.get("class_name"), str):
-        raise ValueError(f"model_config of {name} does not name the class of a model")
+        raise ValueError(f"{name} does not name the class of a model")
     return config
 
 

@@ -37,6 +37,15 @@ _SEPARABLE = {
 }
 _POOLING_1D = {"pool_length": "pool_size", "stride": "strides", "border_mode": "padding"}
 _POOLING_ND = {"border_mode": "padding"}
+# The layers of Keras 2 that are modes of Merge, and the argument of each.
+_MERGES: dict[str, tuple[str, dict[str, str]]] = {
+    "sum": ("Add", {}),
+    "mul": ("Multiply", {}),
+    "ave": ("Average", {}),
+    "max": ("Maximum", {}),
+    "concat": ("Concatenate", {"concat_axis": "axis"}),
+    "dot": ("Dot", {"dot_axes": "axes"}),
+}
 # Arguments that are one in Keras 2.
 _KERNEL_SIZES = {
     **dict.fromkeys(("Conv2D", "SeparableConv2D"), ("nb_row", "nb_col")),
@@ -97,7 +106,7 @@ def is_of_keras_1(name: str, config: dict[str, Any]) -> bool:
       True if an argument or the class has a name that Keras 2 does not know.
     """
     names = _NAMES.get(_CLASSES.get(name, name), {})
-    return name in _CLASSES or any(k in config for k in names if k not in names.values())
+    return name == "Merge" or name in _CLASSES or any(k in config for k in names if k not in names.values())
 
 
 def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -113,6 +122,8 @@ def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     Raises:
       ValueError: an argument has a value that later versions cannot express.
     """
+    if name == "Merge":
+        return _merge(config)
     new, config = _CLASSES.get(name, name), dict(config)
     if new == "Embedding" and config.get("output_dim") is None:
         raise ValueError("it has no output_dim")
@@ -128,6 +139,18 @@ def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         else:
             found[key] = value
     return new, found
+
+
+def _merge(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Merge of Keras 1 and 2.0, whose mode is a layer of its own in Keras 2."""
+    mode = config.get("mode")
+    if config.get("mode_type", "raw") != "raw" or not isinstance(mode, str) or mode not in _MERGES:
+        raise ValueError(f"its mode {str(mode)[:80]} has no layer in later versions")
+    if config.get("layers"):
+        raise ValueError("it has the models that it merges")
+    new, names = _MERGES[mode]
+    found = {key: config[key] for key in ("name", "trainable") if key in config}
+    return new, found | {names[key]: config[key] for key in names if key in config}
 
 
 def _value(name: str, value: Any) -> Any:

@@ -22,7 +22,6 @@ _CUDNN_ARGUMENTS = {
 MODELS = ("Sequential", "Model", "Functional")
 # Classes that are Python code, or that Keras 3 has no counterpart of, and what they are.
 _NOT_REBUILT = {
-    "Merge": "it is Keras 1's Merge, which Keras 2 already lacked",
     "TFOpLambda": "it is a call of a function of TensorFlow in the model's graph",
     "SlicingOpLambda": "it is a slice of a tensor in the model's graph",
     "TensorFlowOpLayer": "it is an op of TensorFlow in the model's graph",
