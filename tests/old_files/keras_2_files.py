@@ -101,6 +101,24 @@ def cells() -> Any:
     )
 
 
+def hard_cells() -> Any:
+    """Bidirectional has the same cell twice, TimeDistributed a cell whose activation is scaled."""
+    plain = k.RNN(k.SimpleRNNCell(4, activation="hard_sigmoid"))
+    x = Input((STEPS, FEATURES))
+    h = k.RNN(k.LSTMCell(4, **HARD), return_sequences=True)(x)
+    h = k.Bidirectional(k.RNN(k.GRUCell(4, **HARD), return_sequences=True))(h)
+    return Model(x, k.TimeDistributed(plain)(k.Reshape((2, 3, 8))(h)))
+
+
+def models_of_a_step() -> Any:
+    """A normalization, whose values are weights, and models inside of wrappers."""
+    x = Input((FEATURES,))
+    inner = Model(x, k.Dense(4)(k.Normalization()(x)))
+    last = Sequential([k.Dense(3), k.BatchNormalization(), k.Dense(2)])
+    layers = [k.TimeDistributed(inner, input_shape=(STEPS, FEATURES)), k.GRU(4), k.Reshape((2, 2))]
+    return Sequential([*layers, k.TimeDistributed(last)])
+
+
 def text() -> Any:
     return Sequential(
         [
@@ -148,6 +166,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "shared_and_several": shared_and_several,
     "nested": nested,
     "cells": cells,
+    "hard_cells": hard_cells,
+    "models_of_a_step": models_of_a_step,
     "text": text,
     "images": images,
     "attention": attention,
@@ -182,6 +202,7 @@ def main() -> None:
         model.save(folder / f"{name}.keras")
         if name in keras_2_names.SAVED_MODELS:
             model.save(folder / name, save_format="tf")
+        (folder / f"{name}.json").write_text(model.to_json())
         model.save_weights(folder / f"{name}_weights.h5")
 
 

@@ -3,6 +3,7 @@
 NAMES = (
     *("lstm", "stacked_hard_lstm", "hard_gru_after", "hard_gru_before", "hard_everywhere"),
     *("bidirectional", "named_with_slashes", "shared_and_several", "nested", "cells", "text"),
+    *("hard_cells", "models_of_a_step"),
     *("images", "attention", "stateful"),
 )
 # Those of keras_2_masks.py.
@@ -17,4 +18,12 @@ REFUSED_MASKS = {
     "nested_with_states": "a model inside the model gets a mask",
 }
 # Those of which there is a SavedModel.
-SAVED_MODELS = ("stacked_hard_lstm", "nested", "cells", "text", "shared_and_several", "masks_lstm")
+SAVED_MODELS = (
+    "stacked_hard_lstm",
+    "nested",
+    "cells",
+    "text",
+    "shared_and_several",
+    "masks_lstm",
+    "hard_cells",
+)

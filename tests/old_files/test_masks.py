@@ -2,7 +2,6 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -43,9 +42,7 @@ def test_a_mask_that_keras_3_cannot_pass_on(name: str, keras_2_files: Path) -> N
 
 
 @pytest.mark.parametrize("is_given", [False, True])
-def test_weights_for_a_graph_without_the_mask(
-    is_given: bool, keras_2_files: Path
-) -> None:
+def test_weights_for_a_graph_without_the_mask(is_given: bool, keras_2_files: Path) -> None:
     """The model is written as in Keras 2, and Keras 3 passes no mask to it."""
     layers = keras.layers
     x, h, c = keras.Input((6,)), keras.Input((4,)), keras.Input((4,))

@@ -106,7 +106,11 @@ def is_of_keras_1(name: str, config: dict[str, Any]) -> bool:
       True if an argument or the class has a name that Keras 2 does not know.
     """
     names = _NAMES.get(_CLASSES.get(name, name), {})
-    return name == "Merge" or name in _CLASSES or any(k in config for k in names if k not in names.values())
+    return (
+        name == "Merge"
+        or name in _CLASSES
+        or any(k in config for k in names if k not in names.values())
+    )
 
 
 def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:

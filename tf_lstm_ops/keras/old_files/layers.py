@@ -194,4 +194,5 @@ def _resets_after(config: dict[str, Any], source: Source) -> bool:
     if config.get("reset_after") is not None:
         return bool(config["reset_after"])
     sizes = ((2, 3 * config["units"]), (6 * config["units"],))
-    return any(array.value.shape in sizes for array in source.arrays)
+    biases = [array for array in source.arrays if "bias" in array.name.rpartition("/")[2]]
+    return any(array.value.shape in sizes for array in biases)

@@ -66,8 +66,8 @@ def load_h5(
     Raises:
       OSError: the file cannot be read.
       TypeError: path is no path, or config is neither a text nor a path.
-      ValueError: it has weights only and config is None, is damaged, or has a layer that cannot be made in Keras 3;
-        the message names the layer and says what still works.
+      ValueError: it has weights only and config is None, is damaged, or has a layer that cannot be
+        made in Keras 3 or that runs code; the message names the layer and says what still works.
     """
     where, objects = Path(os.fsdecode(_files.checked(path))), dict(custom_objects or {})
     if not where.is_dir():
@@ -133,9 +133,8 @@ def _of_keras_3(path: Path, config: Any) -> Any:
     """A model of Keras 3. Before Keras 3.11.3 only .keras files had a safe mode."""
     if (found := safety.find(config)) is not None:
         raise ValueError(
-            f"layer {found.name} ({found.kind}) of {path} is not made: {found.reason}. If you trust "
-            "the file, load it with keras.models.load_model(path, safe_mode=False), then call "
-            "tf_lstm_ops.keras.convert_model"
+            f"layer {found.name} ({found.kind}) of {path} is not made: {found.reason}. If you "
+            "trust the file: convert_model(keras.models.load_model(path, safe_mode=False))"
         )
     with _keras_private.safe_mode():
         return keras.models.load_model(path, compile=False)

@@ -9,34 +9,42 @@ import keras
 
 # All classes of keras.layers that compute with their own arguments and weights only. Lambda,
 # TFSMLayer, JaxLayer, FlaxLayer and TorchModuleWrapper run code; a class of a later Keras may.
+# Those with a number of axes, as in Conv1D.
+_OF_AXES = (
+    *("AdaptiveAveragePooling", "AdaptiveMaxPooling", "AveragePooling", "AvgPool", "Conv"),
+    *("ConvLSTM", "Convolution", "Cropping", "DepthwiseConv", "GlobalAveragePooling"),
+    *("GlobalAvgPool", "GlobalMaxPool", "GlobalMaxPooling", "MaxPool", "MaxPooling"),
+    *("SeparableConv", "SeparableConvolution", "SpatialDropout", "UpSampling", "ZeroPadding"),
+)
+_RANDOM = (
+    *("Brightness", "ColorDegeneration", "ColorJitter", "Contrast", "Crop", "ElasticTransform"),
+    *("Erasing", "Flip", "GaussianBlur", "Grayscale", "Hue", "Invert", "Perspective"),
+    *("Posterization", "Rotation", "Saturation", "Sharpness", "Shear", "Translation", "Zoom"),
+)
+_OTHERS = (
+    *("Activation", "ActivityRegularization", "Add", "AdditiveAttention", "AlphaDropout"),
+    *("Attention", "AugMix", "AutoContrast", "Average", "BatchNormalization", "Bidirectional"),
+    *("CategoryEncoding", "CenterCrop", "Concatenate"),
+    *("ContrastLimitedAdaptiveHistogramEqualization", "CutMix", "Dense", "Discretization", "Dot"),
+    *("Dropout", "ELU", "EinsumDense", "Embedding", "Equalization", "Flatten", "GRU", "GRUCell"),
+    *("GaussianDropout", "GaussianNoise", "GroupNormalization", "GroupQueryAttention"),
+    *("HashedCrossing", "Hashing", "Identity", "InputLayer", "IntegerLookup", "LSTM", "LSTMCell"),
+    *("LayerNormalization", "LeakyReLU", "Masking", "MaxNumBoundingBoxes", "Maximum"),
+    *("MelSpectrogram", "Minimum", "MixUp", "MultiHeadAttention", "Multiply", "Normalization"),
+    *("PReLU", "Permute", "Pipeline", "RMSNormalization", "RNN", "RandAugment", "ReLU"),
+    *("RepeatVector", "Rescaling", "Reshape", "Resizing", "ReversibleEmbedding"),
+    *("STFTSpectrogram", "SimpleRNN", "SimpleRNNCell", "Softmax", "Solarization"),
+    *("SpectralNormalization", "StackedRNNCells", "StringLookup", "Subtract"),
+    *("TextVectorization", "TimeDistributed", "UnitNormalization"),
+)
+_TRANSPOSED = tuple(f"Conv{end}{axes}DTranspose" for end in ("", "olution") for axes in (1, 2, 3))
 _LAYERS = frozenset(
-    """
-    Activation ActivityRegularization AdaptiveAveragePooling1D AdaptiveAveragePooling2D
-    AdaptiveAveragePooling3D AdaptiveMaxPooling1D AdaptiveMaxPooling2D AdaptiveMaxPooling3D Add
-    AdditiveAttention AlphaDropout Attention AugMix AutoContrast Average AveragePooling1D
-    AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
-    CategoryEncoding CenterCrop Concatenate ContrastLimitedAdaptiveHistogramEqualization Conv1D
-    Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose ConvLSTM1D ConvLSTM2D ConvLSTM3D
-    Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose Convolution3D
-    Convolution3DTranspose Cropping1D Cropping2D Cropping3D CutMix Dense DepthwiseConv1D
-    DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Equalization Flatten GRU
-    GRUCell GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D
-    GlobalAveragePooling3D GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D
-    GlobalMaxPool2D GlobalMaxPool3D GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D
-    GroupNormalization GroupQueryAttention HashedCrossing Hashing Identity InputLayer IntegerLookup
-    LSTM LSTMCell LayerNormalization LeakyReLU Masking MaxNumBoundingBoxes MaxPool1D MaxPool2D
-    MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum MelSpectrogram Minimum MixUp
-    MultiHeadAttention Multiply Normalization PReLU Permute Pipeline RMSNormalization RNN
-    RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter RandomContrast RandomCrop
-    RandomElasticTransform RandomErasing RandomFlip RandomGaussianBlur RandomGrayscale RandomHue
-    RandomInvert RandomPerspective RandomPosterization RandomRotation RandomSaturation
-    RandomSharpness RandomShear RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape
-    Resizing ReversibleEmbedding STFTSpectrogram SeparableConv1D SeparableConv2D
-    SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax Solarization
-    SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells
-    StringLookup Subtract TextVectorization TimeDistributed UnitNormalization UpSampling1D
-    UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D ZeroPadding3D
-    """.split()
+    (
+        *(f"{name}{axes}D" for name in _OF_AXES for axes in (1, 2, 3)),
+        *(f"Random{name}" for name in _RANDOM),
+        *_TRANSPOSED,
+        *_OTHERS,
+    )
 )
 _CODE = ("Lambda", "__lambda__")
 # Arguments that Keras takes for the path of a file if they are a text.
