@@ -2,7 +2,6 @@
 
 import json
 import struct
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,7 @@ def test_an_object_of_another_kind_as_an_argument(tmp_path: Path) -> None:
     """Keras would look for it in the module that the file names."""
     inner = {"module": "keras.losses", "class_name": "Huber", "config": {}}
     for value in ({"class_name": "L2", "config": {"l2": inner}}, {"a": 1}):
-        with pytest.raises(ValueError, match="layer d .*which load_h5 does not make|other objects"):
+        with pytest.raises(ValueError, match=r"layer d .*load_h5 does not make"):
             load(tmp_path, layer("Dense", "d", units=2, kernel_regularizer=value))
 
 
@@ -79,12 +78,10 @@ def test_weights_that_the_file_does_not_have(tmp_path: Path) -> None:
 
 
 def test_heaps_within_a_heap_are_read_once(tmp_path: Path) -> None:
-    """Half a million of them: 16 MB, of which each byte would be read half a million times."""
+    """Half a million of them in 16 MB. It ends today only if no byte is read as often."""
     heap = b"GCOL\x01\0\0\0" + struct.pack("<Q", 1 << 40)
     block = struct.pack("<HHIQ", 1, 0, 0, 16) + heap
-    start = time.monotonic()
     h5_file.check_heaps("a.h5", heap + block * 500_000)
-    assert time.monotonic() - start < 60
 
 
 @pytest.mark.parametrize("part", ["metadata.json", "config.json", "model.weights.h5"])

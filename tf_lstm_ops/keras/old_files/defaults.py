@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 
 from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.old_files import masks
-from tf_lstm_ops.weights.h5_file import H5File
+from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
-_GATED = (
-    *(keras.layers.LSTM, keras.layers.GRU, keras.layers.LSTMCell, keras.layers.GRUCell),
-    *(keras.layers.ConvLSTM1D, keras.layers.ConvLSTM2D, keras.layers.ConvLSTM3D),
-)
 _CONVOLUTIONS = (keras.layers.ConvLSTM1D, keras.layers.ConvLSTM2D, keras.layers.ConvLSTM3D)
+_GATED = (keras.layers.LSTM, keras.layers.GRU, *_CONVOLUTIONS)
+_CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
 
 
-def warn_of_others(model: Any, file: H5File) -> None:
+def warn_of_others(
+    model: Any, file: H5File, pairs: Sequence[tuple[Any, Sequence[NamedArray]]]
+) -> None:
     """Warns if a layer has a default of Keras 3 where the version of the file had another.
 
     The file has no arguments of layers. So a layer may have been made with what is now the default.
@@ -27,11 +28,10 @@ def warn_of_others(model: Any, file: H5File) -> None:
     Args:
       model: the model, with the weights of the file.
       file: the file.
+      pairs: its layers, each with its arrays in the file.
     """
-    parts = _keras_private.layers_of(model)
-    gated = [each for each in parts if isinstance(each, _GATED) and _has_sigmoid(each, file)]
-    names = list(dict.fromkeys(each.name for each in gated))
-    if names:
+    found = [part.name for layer, arrays in pairs for part in _with_sigmoid(layer, arrays, file)]
+    if names := list(dict.fromkeys(found)):
         warnings.warn(
             f"{file.path} is of Keras {file.version}, where recurrent_activation was "
             f'"hard_sigmoid" by default, and {_listed(names)} has "sigmoid". If the model was '
@@ -50,11 +50,23 @@ def warn_of_others(model: Any, file: H5File) -> None:
         )
 
 
-def _has_sigmoid(layer: Any, file: H5File) -> bool:
-    """Whether a layer has Keras 3's default, and had another one in the version of the file."""
-    if getattr(layer, "recurrent_activation", None) is not keras.activations.sigmoid:
-        return False
-    return isinstance(layer, _CONVOLUTIONS) or _is_before_2_3(file.version)
+def _with_sigmoid(layer: Any, arrays: Sequence[NamedArray], file: H5File) -> Iterator[Any]:
+    """The layers in a layer that have Keras 3's default where the file's version had another."""
+    parts = _keras_private.layers_of(layer)
+    of_layers = {id(part.cell) for part in parts if isinstance(part, _GATED)}
+    shapes = [array.value.shape for array in arrays]
+    for part in parts:
+        is_part = isinstance(part, _GATED) or (
+            isinstance(part, _CELLS) and id(part) not in of_layers
+        )
+        if not is_part or part.recurrent_activation is not keras.activations.sigmoid:
+            continue
+        if isinstance(part, _CONVOLUTIONS):
+            yield part
+        elif _is_before_2_3(file.version):
+            gates = 3 if isinstance(part, keras.layers.GRU | keras.layers.GRUCell) else 4
+            if (2 * gates * part.units,) not in shapes:  # CuDNNLSTM and CuDNNGRU have sigmoid
+                yield part
 
 
 def _is_before_2_3(version: str) -> bool:

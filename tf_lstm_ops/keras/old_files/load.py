@@ -214,9 +214,13 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     if not model.built:
         raise ValueError(f"the model {model.name} is not built. Call it once, or give it an Input")
     file = h5_file.read(path)
-    _put(model, file)
+    pairs = _pairs(model, file)
+    values = [
+        each for layer, arrays in pairs for each in layer_weights.values_of(layer, arrays, file)
+    ]
+    _assign(model, values)
     if file.major < 3:
-        defaults.warn_of_others(model, file)
+        defaults.warn_of_others(model, file, pairs)
 
 
 def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
@@ -230,22 +234,18 @@ def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
     return values
 
 
-def _put(model: Any, file: H5File) -> None:
+def _pairs(model: Any, file: H5File) -> list[tuple[Any, list[NamedArray]]]:
+    """The layers of a model, each with its arrays in a file of another model like it."""
     own = [layer for layer in model.layers if layer_weights.count(layer)]
     given = {layers.renamed(name): arrays for name, arrays in file.layers.items() if arrays}
     if {layer.name for layer in own} == given.keys():
-        pairs: list[tuple[Any, list[NamedArray]]] = [(layer, given[layer.name]) for layer in own]
-    elif len(own) == len(given):
-        pairs = list(zip(own, given.values(), strict=True))
-    else:
-        raise ValueError(
-            f"{file.path} has weights of {len(given)} layers ({', '.join(given)}), and the model "
-            f"{model.name} has {len(own)} ({', '.join(layer.name for layer in own)})"
-        )
-    values = [
-        each for layer, arrays in pairs for each in layer_weights.values_of(layer, arrays, file)
-    ]
-    _assign(model, values)
+        return [(layer, given[layer.name]) for layer in own]
+    if len(own) == len(given):
+        return list(zip(own, given.values(), strict=True))
+    raise ValueError(
+        f"{file.path} has weights of {len(given)} layers ({', '.join(given)}), and the model "
+        f"{model.name} has {len(own)} ({', '.join(layer.name for layer in own)})"
+    )
 
 
 def _assign(model: Any, values: list[tuple[Any, Array]]) -> None:
