@@ -211,6 +211,17 @@ def variable_key(optimizer: Any, variable: Any) -> Any:
     return optimizer._var_key(variable)
 
 
+def safe_mode() -> contextlib.AbstractContextManager[Any]:
+    """A context in which no layer is made of the code in a file.
+
+    Returns:
+      The context, which sets what safe_mode=True of ``keras.models.load_model`` sets.
+    """
+    from keras.src.saving.serialization_lib import SafeModeScope
+
+    return SafeModeScope(safe_mode=True)
+
+
 def symbolic_calls(layer: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The arguments with which functional models call a layer.
 
@@ -288,6 +299,41 @@ def tensors(model: Any) -> list[Any]:
     """
     levels = sorted(functional(model)._nodes_by_depth.items(), reverse=True)
     return [each for _, nodes in levels for node in nodes for each in node.output_tensors]
+
+
+def set_mask(tensor: Any, mask: Any) -> None:
+    """Attaches a mask to a symbolic tensor.
+
+    Args:
+      tensor: the symbolic tensor.
+      mask: its mask, or None.
+    """
+    tensor._keras_mask = mask
+
+
+def run_graph(model: Any, inputs: Any, caller: Callable[[Any], Callable[..., Any]]) -> Any:
+    """Calls the layers of a model on other tensors.
+
+    Args:
+      model: a functional or Sequential model, built.
+      inputs: a structure of tensors, as a call of the model takes.
+      caller: a function that makes the function to call of each layer or operation.
+
+    Returns:
+      The results in the structure of those of the model.
+    """
+    return functional(model)._run_through_graph(inputs, operation_fn=caller)
+
+
+def finalize_states(model: Any) -> None:
+    """Makes layers compute what they derive from their weights, after these were set.
+
+    Args:
+      model: a Keras model or layer.
+    """
+    for layer in layers_of(model):
+        if hasattr(layer, "adapt") and hasattr(layer, "finalize_state"):  # such as Normalization
+            layer.finalize_state()
 
 
 def gets_mask(layer: Any) -> bool:

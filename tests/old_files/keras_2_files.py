@@ -12,7 +12,8 @@ from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
-import keras_2_names  # beside this file
+import keras_2_masks  # beside this file
+import keras_2_names
 import numpy as np
 import tf_keras
 from tf_keras import Input, Model, Sequential
@@ -100,6 +101,24 @@ def cells() -> Any:
     )
 
 
+def hard_cells() -> Any:
+    """Bidirectional has the same cell twice, TimeDistributed a cell whose activation is scaled."""
+    plain = k.RNN(k.SimpleRNNCell(4, activation="hard_sigmoid"))
+    x = Input((STEPS, FEATURES))
+    h = k.RNN(k.LSTMCell(4, **HARD), return_sequences=True)(x)
+    h = k.Bidirectional(k.RNN(k.GRUCell(4, **HARD), return_sequences=True))(h)
+    return Model(x, k.TimeDistributed(plain)(k.Reshape((2, 3, 8))(h)))
+
+
+def models_of_a_step() -> Any:
+    """A normalization, whose values are weights, and models inside of wrappers."""
+    x = Input((FEATURES,))
+    inner = Model(x, k.Dense(4)(k.Normalization()(x)))
+    last = Sequential([k.Dense(3), k.BatchNormalization(), k.Dense(2)])
+    layers = [k.TimeDistributed(inner, input_shape=(STEPS, FEATURES)), k.GRU(4), k.Reshape((2, 2))]
+    return Sequential([*layers, k.TimeDistributed(last)])
+
+
 def text() -> Any:
     return Sequential(
         [
@@ -147,6 +166,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "shared_and_several": shared_and_several,
     "nested": nested,
     "cells": cells,
+    "hard_cells": hard_cells,
+    "models_of_a_step": models_of_a_step,
     "text": text,
     "images": images,
     "attention": attention,
@@ -157,7 +178,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 def main() -> None:
     folder = Path(sys.argv[1])
     rng = np.random.default_rng(0)
-    for name, make in MODELS.items():
+    for name, make in (MODELS | keras_2_masks.MODELS).items():
         tf_keras.utils.set_random_seed(1)
         tf_keras.backend.clear_session()
         model = make()
@@ -167,6 +188,8 @@ def main() -> None:
         xs = [rng.normal(size=(2, *x.shape[1:])).astype("float32") for x in _with_steps(model)]
         if name == "text":
             xs = [rng.integers(0, 30, (2, STEPS)).astype("int32")]
+        if name.startswith("masks_"):
+            xs = list(map(keras_2_masks.words_of, model.inputs, xs))
         if name == "bidirectional":
             xs[0][1, 4:] = 0
         ys = model.predict(xs[0] if len(xs) == 1 else xs, verbose=0)
@@ -179,6 +202,7 @@ def main() -> None:
         model.save(folder / f"{name}.keras")
         if name in keras_2_names.SAVED_MODELS:
             model.save(folder / name, save_format="tf")
+        (folder / f"{name}.json").write_text(model.to_json())
         model.save_weights(folder / f"{name}_weights.h5")
 
 

@@ -1,5 +1,6 @@
 """load_h5 and load_h5_weights of files as Keras 1 and 2.0 to 2.3 wrote them."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,123 @@ def test_keras_1(kind: str, x: Any, tmp_path: Path, rng: np.random.Generator) ->
     wanted = h[:, :-1] @ kernel[0, 0] + h[:, 1:] @ kernel[1, 0] + bias
     # Products of 16 terms of the size 1 in float32.
     np.testing.assert_allclose(predicted(model, x), wanted, atol=1e-5)
+
+
+def graph_of_two(last: Any) -> Any:
+    """The configuration of a graph of two inputs and a layer."""
+    inputs = [layer("InputLayer", name, (None, 4)) for name in "ab"]
+    for part in (*inputs, last):
+        part["name"], part["inbound_nodes"] = part["config"]["name"], []
+    last["inbound_nodes"] = [[["a", 0, 0, {}], ["b", 0, 0, {}]]]
+    ends = {"input_layers": [["a", 0, 0], ["b", 0, 0]], "output_layers": [[last["name"], 0, 0]]}
+    return {"name": "m", "layers": [*inputs, last], **ends}
+
+
+MERGES = {
+    "sum": np.add,
+    "mul": np.multiply,
+    "ave": lambda a, b: (a + b) / 2,
+    "max": np.maximum,
+    "concat": lambda a, b: np.concatenate([a, b], -1),
+    "dot": lambda a, b: (a * b).sum(-1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("mode", MERGES)
+def test_merge(mode: str, rng: np.random.Generator, tmp_path: Path) -> None:
+    options = {"mode_type": "raw", "concat_axis": -1, "dot_axes": -1, "arguments": {}}
+    config = graph_of_two(layer("Merge", "m", mode=mode, **options))
+    own: dict[str, Any] = {name: [] for name in "abm"}
+    path = writer.write(tmp_path / "a.h5", "2.0.6", config, own, class_name="Model")
+    a, b = rng.normal(size=(2, 3, 4)).astype("float32")
+    np.testing.assert_allclose(load_h5(path)([a, b]), MERGES[mode](a, b), atol=TOLERANCE)
+
+
+def test_layers_of_keras_1_with_two_axes(rng: np.random.Generator, tmp_path: Path) -> None:
+    convolution = {
+        **{"nb_filter": 2, "nb_row": 2, "nb_col": 1, "init": "glorot_uniform", "bias": True},
+        **{"border_mode": "valid", "subsample": [1, 1], "dim_ordering": "tf"},
+        **{"activation": "linear", "W_regularizer": None},
+    }
+    pooling = {"pool_size": [2, 2], "strides": [2, 2], "border_mode": "valid", "dim_ordering": "tf"}
+    config = [
+        layer("Convolution2D", "c", (None, 5, 4, 3), **convolution),
+        layer("MaxPooling2D", "p", **pooling),
+        layer("ZeroPadding2D", "z", padding=[1, 0], dim_ordering="tf"),
+    ]
+    kernel, bias = rng.normal(size=(2, 1, 3, 2)), rng.normal(size=2)
+    own: dict[str, Any] = {"c": [("c_W", kernel), ("c_b", bias)], "p": [], "z": []}
+    x = rng.normal(size=(2, 5, 4, 3)).astype("float32")
+    h = x[:, :-1] @ kernel[0, 0] + x[:, 1:] @ kernel[1, 0] + bias
+    wanted = np.pad(h.reshape(2, 2, 2, 2, 2, 2).max((2, 4)), ((0, 0), (1, 1), (0, 0), (0, 0)))
+    model = load_h5(writer.write(tmp_path / "a.h5", None, config, own))
+    np.testing.assert_allclose(predicted(model, x), wanted, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", ["Attention", "AdditiveAttention"])
+def test_an_argument_without_effect(kind: str, tmp_path: Path) -> None:
+    """Keras 3 has causal as an argument of the call."""
+    for causal in (False, True):
+        last = layer(kind, "m", causal=causal, use_scale=False)
+        config = graph_of_two(last)
+        config["layers"][0]["config"]["batch_input_shape"] = [None, 2, 4]
+        config["layers"][1]["config"]["batch_input_shape"] = [None, 2, 4]
+        own: dict[str, Any] = {name: [] for name in "abm"}
+        path = writer.write(tmp_path / "a.h5", "2.4.0", config, own, class_name="Model")
+        if causal:
+            with pytest.raises(ValueError, match="causal=True"):
+                load_h5(path)
+        else:
+            assert load_h5(path).output_shape == (None, 2, 4)
+
+
+class Scaled(keras.layers.LSTM):
+    """Takes further arguments by kwargs, as classes of users do."""
+
+    def __init__(self, units: int, factor: float = 1.0, **options: Any) -> None:
+        super().__init__(units, **options)
+        self.factor = factor
+
+    def call(
+        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> Any:
+        return self.factor * super().call(sequences, initial_state, mask, training)
+
+
+def test_a_subclass_gets_the_arguments_of_keras_3(x: Any, tmp_path: Path) -> None:
+    own = arrays("l", UNITS, FEATURES, 4, [4 * UNITS])
+    config = layer("LSTM", "l", (None, None, FEATURES), time_major=False, factor=2.0)
+    path = tmp_path / "a.h5"
+    writer.write(path, "2.8.0", [{**config, "class_name": "Mine"}], {"l": own})
+    with pytest.warns(UserWarning, match="convert_model did not replace"):
+        model = load_h5(path, custom_objects={"Mine": Scaled})
+    wanted = 2 * writer.lstm(x, *values(own))[:, -1]
+    np.testing.assert_allclose(predicted(model, x), wanted, atol=2 * TOLERANCE)
+
+
+def test_a_gru_of_two_units_has_no_reset_after(x: Any, tmp_path: Path) -> None:
+    """Its recurrent kernel has the shape that two biases would have."""
+    own = arrays("g", 2, FEATURES, 3, [6])
+    config = [layer("GRU", "g", (None, None, FEATURES), units=2)]
+    model = load_h5(writer.write(tmp_path / "a.h5", "2.0.6", config, {"g": own}))
+    wanted = writer.gru(x, *values(own))[:, -1]
+    np.testing.assert_allclose(predicted(model, x), wanted, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("version", ["2.2.2", "2.2.4-tf", None, "2.3.1", "2.8.0"])
+def test_a_default_of_another_version(version: str | None, tmp_path: Path) -> None:
+    own = arrays("l", UNITS, FEATURES, 4, [4 * UNITS])
+    path = writer.write(tmp_path / "a.h5", version, None, {"l": own})
+    model = keras.Sequential([keras.Input((None, FEATURES)), keras.layers.LSTM(UNITS, name="l")])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        load_h5_weights(model, path)
+    said = [str(each.message) for each in found]
+    if version in ("2.3.1", "2.8.0"):
+        assert said == []
+    else:
+        assert "hard_sigmoid" in said[0]
+        assert "layer l has" in said[0]
 
 
 def test_convolutions_of_theano_run_backwards(x: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from old_files.keras_2_names import NAMES, SAVED_MODELS
 from tf_lstm_ops.keras import LSTM, Bidirectional, load_h5, load_h5_weights
+from tf_lstm_ops.weights import GRUWeights
 
 # Outputs are of the size 1, and each is a sum of at most 60 products in float32.
 TOLERANCE = 2e-6
@@ -51,6 +52,37 @@ def test_other_files_of_keras_2(name: str, keras_2_files: Path) -> None:
         return
     with np.load(keras_2_files / f"{name.removesuffix('.keras')}.npz") as arrays:
         assert_as_in_keras_2(load(keras_2_files / name), arrays)
+
+
+def test_the_layers_are_in_a_file_of_their_own(keras_2_files: Path) -> None:
+    """``to_json`` and ``save_weights``."""
+    weights, layers = (keras_2_files / f"nested{end}" for end in ("_weights.h5", ".json"))
+    with np.load(keras_2_files / "nested.npz") as arrays:
+        for config in layers, layers.read_text():
+            assert_as_in_keras_2(load_h5(weights, config=config), arrays)
+    with pytest.raises(ValueError, match=r"nested\.h5 has the layers of a model"):
+        load_h5(keras_2_files / "nested.h5", config=layers)
+    with pytest.raises(ValueError, match="config is no JSON"):
+        load_h5(weights, config="{")
+    with pytest.raises(ValueError, match=r"pass config=, what model\.to_json"):
+        load_h5(weights)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_weights_of_a_cell_of_keras_2(wrapped: bool, rng: np.random.Generator) -> None:
+    """hard_sigmoid is asked of the cell: an RNN has no recurrent_activation."""
+    tf_keras = pytest.importorskip("tf_keras")
+    cell = tf_keras.layers.GRUCell(3, recurrent_activation="hard_sigmoid", reset_after=True)
+    old = tf_keras.layers.RNN(cell, return_sequences=True)
+    old = tf_keras.layers.Bidirectional(old) if wrapped else old
+    x = rng.normal(size=(2, 5, 4)).astype("float32")
+    wanted = old(x)
+    new = keras.layers.GRU(3, recurrent_activation="hard_sigmoid", return_sequences=True)
+    new = keras.layers.Bidirectional(new) if wrapped else new
+    new.build(x.shape)
+    arrays = GRUWeights.from_keras(old).to_keras()
+    new.set_weights(arrays)
+    np.testing.assert_allclose(new(x), wanted, atol=TOLERANCE)
 
 
 def test_the_model_has_layers_of_the_package(keras_2_files: Path) -> None:

@@ -360,3 +360,38 @@ def test_call_of_a_tensor() -> None:
     assert [index for _, index in calls] == [0, 1, 2, 0, 1, 2]
     keys = [key for key, _ in calls]
     assert len({*keys[:3]}) == len({*keys[3:]}) == 1 and keys[0] != keys[3]
+
+
+def test_masks_of_a_graph() -> None:
+    """A mask that is set is passed on; the layers of a graph run on other tensors."""
+    x, other = keras.Input((3,)), keras.Input((3,))
+    embedding = layers.Embedding(5, 2, mask_zero=True)
+    model = keras.Model(x, layers.Dropout(0.1)(embedding(x)))
+    called: list[keras.layers.Layer] = []
+
+    def caller(layer):
+        called.append(layer)
+        return layer
+
+    result = _keras_private.run_graph(model, other, caller)
+    assert called == model.layers[1:]
+    assert _keras_private.mask_of(result) is not None
+    _keras_private.set_mask(result, None)
+    assert _keras_private.mask_of(layers.Dropout(0.1)(result)) is None
+
+
+def test_finalize_states() -> None:
+    """Normalization keeps copies of its weights in another shape."""
+    layer = layers.Normalization()
+    model = keras.Sequential([keras.Input((4,)), layer])
+    for weight, value in zip(layer.weights, (2.0, 9.0, 1), strict=True):
+        weight.assign(np.full(weight.shape, value))
+    _keras_private.finalize_states(model)
+    np.testing.assert_allclose(model(X[:, 0]), (X[:, 0] - 2) / 3, rtol=1e-6)
+
+
+def test_safe_mode() -> None:
+    function = {"class_name": "__lambda__", "config": {"code": "4wAA", "defaults": None}}
+    config = layers.Lambda(abs).get_config() | {"function": function}
+    with _keras_private.safe_mode(), pytest.raises(ValueError, match="safe"):
+        layers.Lambda.from_config(config)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _optional
+from tf_lstm_ops import _files, _optional
 from tf_lstm_ops.checkpoints import keras_2
 from tf_lstm_ops.checkpoints.contents import (
     MOST_COMPRESSION,
@@ -25,7 +25,7 @@ from tf_lstm_ops.weights.arrays import Array, as_numbers, require
 
 # What h5py raises, beside OSError and ValueError, for a file that is damaged.
 _H5PY_ERRORS = (KeyError, RuntimeError, TypeError, UnicodeError, OverflowError, MemoryError)
-_LARGEST_CONFIG = 1 << 28
+_LARGEST_CONFIG = 1 << 25  # bytes; Python may need 25 times as many for the objects
 
 
 def read(path: str) -> Contents:
@@ -69,16 +69,9 @@ def read_keras(path: str) -> Contents:
       ImportError: h5py is not installed.
       OSError, ValueError: the file is damaged.
     """
-    most = MOST_COMPRESSION * os.path.getsize(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            config = parsed("config.json", _member(archive, "config.json", _LARGEST_CONFIG))
-            metadata = parsed("metadata.json", _member(archive, "metadata.json", _LARGEST_CONFIG))
-            weights = _member(archive, "model.weights.h5", most)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{path} is no .keras file: {error}") from error
-    except _DECOMPRESSION_ERRORS as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+    config = parsed("config.json", part(path, "config.json"))
+    metadata = parsed("metadata.json", part(path, "metadata.json"))
+    weights = part(path, "model.weights.h5")
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     found = _of_datasets(f"model.weights.h5 of {path}", io.BytesIO(weights), len(weights))
     variables = found.variables
@@ -110,16 +103,39 @@ def _decompression_errors() -> tuple[type[Exception], ...]:
 _DECOMPRESSION_ERRORS = _decompression_errors()
 
 
-def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """A member of an archive that has at most a number of bytes."""
+def part(path: str, name: str) -> bytes:
+    """Reads a part of a .keras file, which has at most as many bytes as such a file may hold.
+
+    Args:
+      path: the file.
+      name: "config.json", "metadata.json" or "model.weights.h5".
+
+    Returns:
+      The bytes.
+
+    Raises:
+      OSError: the file cannot be opened, or is not a regular one.
+      ValueError: it is no .keras file, or damaged, or the part is too large.
+    """
+    _files.check_readable(path)
+    most = _LARGEST_CONFIG if name.endswith(".json") else MOST_COMPRESSION * os.path.getsize(path)
     try:
-        info = archive.getinfo(name)
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(name)
+            require(info.file_size <= most, f"{name} of {path} is too large")
+            with archive.open(info) as file:
+                data = file.read(most + 1)
     except KeyError:
-        raise ValueError(f"{archive.filename} is no .keras file: it has no {name}") from None
-    require(info.file_size <= most, f"{name} of {archive.filename} is too large")
-    with archive.open(info) as file:
-        data = file.read(most + 1)
-    require(len(data) <= most, f"{name} of {archive.filename} is too large")
+        raise ValueError(f"{path} is no .keras file: it has no {name}") from None
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{path} is no .keras file: {error}") from error
+    except _DECOMPRESSION_ERRORS as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    require(len(data) <= most, f"{name} of {path} is too large")
+    if name.endswith(".h5"):
+        from tf_lstm_ops.weights import h5_file
+
+        h5_file.check_heaps(f"{name} of {path}", data)
     return data
 
 

@@ -94,10 +94,6 @@ def read(path: str | os.PathLike[str]) -> H5File:
 def check_readable(name: str) -> None:
     """Checks what h5py does not: that it is a regular file, and that reading it ends.
 
-    The HDF5 library walks through a global heap, where texts are, for ever if the heap has a gap of
-    no bytes. A heap begins with "GCOL", the version 1, three zeros and its size; an object in it
-    with its number, the count of references, four zeros and its size. The number 0 is a gap.
-
     Args:
       name: the path of an HDF5 file.
 
@@ -107,11 +103,34 @@ def check_readable(name: str) -> None:
     """
     _files.check_readable(name)
     with open(name, "rb") as file:
-        content = file.read()
-    for heap in re.finditer(rb"GCOL\x01\0\0\0", content):
-        at = heap.start() + _HEAP_HEADER
-        end = heap.start() + int.from_bytes(content[at - 8 : at], "little")
-        while at + _HEAP_HEADER <= min(end, len(content)):
+        check_heaps(name, file.read())
+
+
+def check_heaps(name: str, content: bytes) -> None:
+    """Checks that reading the global heaps of an HDF5 file ends.
+
+    The HDF5 library walks through a global heap, where texts are, for ever if the heap has a gap of
+    no bytes. A heap begins with "GCOL", the version 1, three zeros and its size; an object in it
+    with its number, the count of references, four zeros and its size. The number 0 is a gap.
+
+    Args:
+      name: the path of the file.
+      content: its bytes.
+
+    Raises:
+      ValueError: the file is damaged.
+    """
+    heaps: list[tuple[int, int]] = []
+    for match in re.finditer(rb"GCOL\x01\0\0\0", content):
+        at = match.start() + _HEAP_HEADER
+        end = match.start() + int.from_bytes(content[at - 8 : at], "little")
+        heaps.append((min(end, len(content)), at))
+    # What looks like a heap may lie within another one. Each object is looked at once, since the
+    # heaps that end later come first.
+    is_seen = bytearray(len(content) if heaps else 0)
+    for end, at in sorted(heaps, reverse=True):
+        while at + _HEAP_HEADER <= end and not is_seen[at]:
+            is_seen[at] = True
             number = int.from_bytes(content[at : at + 2], "little")
             size = int.from_bytes(content[at + 8 : at + 16], "little")
             if number == 0 and size == 0:
@@ -151,7 +170,7 @@ def _read(name: str, file: Any) -> H5File:
         name,
         version,
         _text(file.attrs.get("backend", group.attrs.get("backend", "tensorflow"))),
-        None if config is None else _json(name, _text(config)),
+        None if config is None else parsed_config(f"model_config of {name}", _text(config)),
         layers,
     )
 
@@ -188,13 +207,25 @@ def _text(value: Any) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
-def _json(name: str, text: str) -> dict[str, Any]:
+def parsed_config(name: str, text: str) -> dict[str, Any]:
+    """Reads the configuration of a model.
+
+    Args:
+      name: what the text is, for messages.
+      text: JSON with class_name and config.
+
+    Returns:
+      The object.
+
+    Raises:
+      ValueError: it is no JSON, or does not name a class.
+    """
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"model_config of {name} is no JSON: {error}") from error
+        raise ValueError(f"{name} is no JSON: {error}") from error
     if not isinstance(config, dict) or not isinstance(config.get("class_name"), str):
-        raise ValueError(f"model_config of {name} does not name the class of a model")
+        raise ValueError(f"{name} does not name the class of a model")
     return config
 
 

@@ -48,6 +48,18 @@ def is_cudnn_layer(layer: Any) -> bool:
     return type(layer).__name__ in ("CuDNNLSTM", "CuDNNGRU") and is_of_keras_2(layer)
 
 
+def cell_of(layer: Any) -> Any:
+    """The part of a layer that has the functions of a step.
+
+    Args:
+      layer: a layer of any class.
+
+    Returns:
+      The cell of a recurrent layer, also of an RNN around a cell; any other layer itself.
+    """
+    return layer if is_cudnn_layer(layer) else getattr(layer, "cell", layer)
+
+
 def has_hard_sigmoid(layer: Any) -> bool:
     """Whether a layer has the hard_sigmoid of Keras 2 as recurrent_activation.
 
@@ -57,7 +69,7 @@ def has_hard_sigmoid(layer: Any) -> bool:
     Returns:
       True if it is a layer of Keras 2 with this function.
     """
-    function = getattr(layer, "recurrent_activation", None)
+    function = getattr(cell_of(layer), "recurrent_activation", None)
     return is_of_keras_2(layer) and getattr(function, "__name__", None) == "hard_sigmoid"
 
 

@@ -9,6 +9,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops.keras.old_files import safety
+from tf_lstm_ops.weights import keras_2
+
 
 @keras.saving.register_keras_serializable(__name__.partition(".")[0])
 def keras_2_hard_sigmoid(x: Any) -> Any:
@@ -42,7 +45,8 @@ def has_hard_sigmoid(layer: Any) -> bool:
     Returns:
       True if it is an activation of the layer.
     """
-    functions = (getattr(layer, name, None) for name in ("activation", "recurrent_activation"))
+    part = keras_2.cell_of(layer)
+    functions = (getattr(part, name, None) for name in ("activation", "recurrent_activation"))
     return any(function is keras.activations.hard_sigmoid for function in functions)
 
 
@@ -50,10 +54,16 @@ def has_hard_sigmoid(layer: Any) -> bool:
 # activation is a function of one sum of products with weights.
 LINEAR = ("Dense", "Conv1D", "Conv2D", "Conv3D", "SimpleRNN", "SimpleRNNCell")
 
+# Arguments that are layers or cells, or lists of them.
+NESTED = ("layer", "backward_layer", "forward_layer", "cell", "cells")
 # The arguments that all layers take.
 _OF_ALL = ("name", "trainable", "dtype", "activity_regularizer")
 # Those that recurrent layers pass on to RNN.
 _OF_RNN = ("zero_output_for_mask",)
+
+
+# How the names of arguments end that are objects.
+_OBJECTS = ("initializer", "regularizer", "constraint")
 
 
 def _anything(value: Any) -> bool:
@@ -87,7 +97,7 @@ _DROPPED: dict[str, Callable[[Any], bool]] = {
     "groups": lambda value: value == 1,
     "data_format": _is_default_format,
     "dim_ordering": lambda value: value in (None, "tf", "default"),
-    "dilation_rate": lambda value: value in (1, [1], [1, 1], (1,), (1, 1)),
+    "dilation_rate": lambda value: value in (1, [1], [1, 1], [1, 1, 1], (1,), (1, 1)),
     "query_shape": _anything,  # shapes of MultiHeadAttention, known from its inputs
     "key_shape": _anything,
     "value_shape": _anything,
@@ -97,7 +107,10 @@ _DROPPED: dict[str, Callable[[Any], bool]] = {
     "softmax_robust_masking": lambda value: not value,
     "num_constants": lambda value: not value,
     "reverse_state_order": lambda value: not value,
+    "causal": lambda value: not value,  # of Attention before TensorFlow 2.10
     "weights": lambda value: value is None,
+    "rng_type": _anything,  # of layers that are random in training
+    "vocabulary_size": _anything,  # of the vocabulary
 }
 
 
@@ -166,6 +179,34 @@ def adapted(layer_class: Any, name: str, config: dict[str, Any]) -> dict[str, An
     return found
 
 
+def adapted_for_user(own: Any, base: Any, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration for a class that is derived from a layer of Keras.
+
+    Args:
+      own: the class.
+      base: the layer of Keras 3.
+      config: the configuration in the file.
+
+    Returns:
+      The configuration, with the arguments of Keras as Keras 3 has them, and those of the class as
+      they are; without arguments that neither has and that have no effect.
+
+    Raises:
+      ValueError: as of `adapted`.
+    """
+    of_base = inspect.signature(base.__init__).parameters
+    of_own = inspect.signature(own.__init__).parameters
+    found: dict[str, Any] = {}
+    for key, value in _fixed(base, config).items():
+        if key in NESTED:
+            found[key] = config[key]
+        elif key in of_base or key in _OF_ALL:
+            found[key] = _value(base, key, value)
+        elif key in of_own or not _is_without_effect(key, value):
+            found[key] = config[key]
+    return found
+
+
 def _is_without_effect(key: str, value: Any) -> bool:
     return key.endswith("initializer") or (key in _DROPPED and _DROPPED[key](value))
 
@@ -207,15 +248,17 @@ def _dtype(value: Any) -> Any:
 def _value(cls: type, key: str, value: Any) -> Any:
     if key in ("activation", "recurrent_activation"):
         return _activation(cls, key, value)
-    if key.endswith("initializer") and isinstance(value, dict):
-        return _initializer(value)
+    if isinstance(value, dict):
+        return _object(key, value)
     return value
 
 
 def _activation(cls: type, key: str, value: Any) -> Any:
     if isinstance(value, dict) and isinstance(value.get("config"), str):  # a function
         value = value["config"]
-    if value is not None and not isinstance(value, str | dict):
+    elif isinstance(value, dict):
+        return _layer(key, value)
+    if value is not None and not isinstance(value, str):
         raise ValueError(f"its {key} is Python code, which is not run")
     is_scaled = key == "recurrent_activation" or cls.__name__ in LINEAR
     if value == "hard_sigmoid" and not is_scaled:
@@ -223,8 +266,23 @@ def _activation(cls: type, key: str, value: Any) -> Any:
     return value
 
 
-def _initializer(value: dict[str, Any]) -> dict[str, Any]:
-    config = {k: v for k, v in (value.get("config") or {}).items() if k != "dtype"}
+def _layer(key: str, value: dict[str, Any]) -> Any:
+    """An activation that is a layer, such as LeakyReLU."""
+    kind, config = value.get("class_name"), value.get("config")
+    layer_class = safety.layer_class(str(kind))
+    if layer_class is None or not isinstance(config, dict):
+        raise ValueError(f"its {key} is {str(value)[:80]}, which load_h5 does not make")
+    return layer_class(**adapted(layer_class, str(kind), config))
+
+
+def _object(key: str, value: dict[str, Any]) -> dict[str, Any]:
+    """An initializer, a regularizer or a constraint, which Keras finds by the name of its class."""
+    kind, given = value.get("class_name"), value.get("config") or {}
+    if not key.endswith(_OBJECTS) or not isinstance(kind, str) or not isinstance(given, dict):
+        raise ValueError(f"it has {key}={str(value)[:80]}, which load_h5 does not make")
+    if any(isinstance(each, dict) for each in given.values()):
+        raise ValueError(f"its {key} consists of other objects, which load_h5 does not make")
+    config = {k: v for k, v in given.items() if k != "dtype"}
     if config.get("distribution") == "normal":
         config["distribution"] = "truncated_normal"
-    return {**value, "config": config}
+    return {"class_name": kind, "config": config}

@@ -22,15 +22,35 @@ _RECURRENT = {
     "dropout_W": "dropout",
     "dropout_U": "recurrent_dropout",
 }
-_CONV_1D = {
+_CONVOLUTION = {
     **{name: _DENSE[name] for name in _DENSE if name != "output_dim"},
     "nb_filter": "filters",
-    "filter_length": "kernel_size",
-    "subsample_length": "strides",
-    "atrous_rate": "dilation_rate",
     "border_mode": "padding",
+    "atrous_rate": "dilation_rate",
+}
+_CONV_1D = {**_CONVOLUTION, "filter_length": "kernel_size", "subsample_length": "strides"}
+_CONV_ND = {**_CONVOLUTION, "subsample": "strides"}
+_SEPARABLE = {
+    **_CONV_ND,
+    "depthwise_init": "depthwise_initializer",
+    "pointwise_init": "pointwise_initializer",
 }
 _POOLING_1D = {"pool_length": "pool_size", "stride": "strides", "border_mode": "padding"}
+_POOLING_ND = {"border_mode": "padding"}
+# The layers of Keras 2 that are modes of Merge, and the argument of each.
+_MERGES: dict[str, tuple[str, dict[str, str]]] = {
+    "sum": ("Add", {}),
+    "mul": ("Multiply", {}),
+    "ave": ("Average", {}),
+    "max": ("Maximum", {}),
+    "concat": ("Concatenate", {"concat_axis": "axis"}),
+    "dot": ("Dot", {"dot_axes": "axes"}),
+}
+# Arguments that are one in Keras 2.
+_KERNEL_SIZES = {
+    **dict.fromkeys(("Conv2D", "SeparableConv2D"), ("nb_row", "nb_col")),
+    "Conv3D": ("kernel_dim1", "kernel_dim2", "kernel_dim3"),
+}
 _NAMES: dict[str, dict[str, str]] = {
     "Dense": _DENSE,
     "LSTM": _RECURRENT,
@@ -38,16 +58,26 @@ _NAMES: dict[str, dict[str, str]] = {
     "SimpleRNN": _RECURRENT,
     "Embedding": {"init": "embeddings_initializer", "W_regularizer": "embeddings_regularizer"},
     "Conv1D": _CONV_1D,
+    "Conv2D": _CONV_ND,
+    "Conv3D": _CONV_ND,
+    "SeparableConv2D": _SEPARABLE,
     "MaxPooling1D": _POOLING_1D,
     "AveragePooling1D": _POOLING_1D,
+    **dict.fromkeys(("MaxPooling2D", "AveragePooling2D"), _POOLING_ND),
+    **dict.fromkeys(("MaxPooling3D", "AveragePooling3D"), _POOLING_ND),
     "BatchNormalization": {"beta_init": "beta_initializer", "gamma_init": "gamma_initializer"},
     "Dropout": {"p": "rate"},
-    "SpatialDropout1D": {"p": "rate"},
+    **{f"SpatialDropout{axes}D": {"p": "rate"} for axes in (1, 2, 3)},
+    "PReLU": {"init": "alpha_initializer"},
     "GaussianDropout": {"p": "rate"},
     "GaussianNoise": {"sigma": "stddev"},
     "UpSampling1D": {"length": "size"},
 }
-_CLASSES = {"Convolution1D": "Conv1D", "AtrousConvolution1D": "Conv1D"}
+_CLASSES = {
+    **{f"Convolution{axes}D": f"Conv{axes}D" for axes in (1, 2, 3)},
+    **{f"AtrousConvolution{axes}D": f"Conv{axes}D" for axes in (1, 2)},
+    "SeparableConvolution2D": "SeparableConv2D",
+}
 _INITIALIZERS = {
     "one": "ones",
     "zero": "zeros",
@@ -76,7 +106,11 @@ def is_of_keras_1(name: str, config: dict[str, Any]) -> bool:
       True if an argument or the class has a name that Keras 2 does not know.
     """
     names = _NAMES.get(_CLASSES.get(name, name), {})
-    return name in _CLASSES or any(k in config for k in names if k not in names.values())
+    return (
+        name == "Merge"
+        or name in _CLASSES
+        or any(k in config for k in names if k not in names.values())
+    )
 
 
 def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -92,10 +126,14 @@ def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     Raises:
       ValueError: an argument has a value that later versions cannot express.
     """
-    new = _CLASSES.get(name, name)
+    if name == "Merge":
+        return _merge(config)
+    new, config = _CLASSES.get(name, name), dict(config)
     if new == "Embedding" and config.get("output_dim") is None:
         raise ValueError("it has no output_dim")
     names, found = _NAMES.get(new, {}), dict[str, Any]()
+    if parts := [config.pop(key) for key in _KERNEL_SIZES.get(new, ()) if key in config]:
+        found["kernel_size"] = parts
     for key, value in config.items():
         if key in names:
             found[names[key]] = _value(names[key], value)
@@ -105,6 +143,18 @@ def renamed(name: str, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         else:
             found[key] = value
     return new, found
+
+
+def _merge(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Merge of Keras 1 and 2.0, whose mode is a layer of its own in Keras 2."""
+    mode = config.get("mode")
+    if config.get("mode_type", "raw") != "raw" or not isinstance(mode, str) or mode not in _MERGES:
+        raise ValueError(f"its mode {str(mode)[:80]} has no layer in later versions")
+    if config.get("layers"):
+        raise ValueError("it has the models that it merges")
+    new, names = _MERGES[mode]
+    found = {key: config[key] for key in ("name", "trainable") if key in config}
+    return new, found | {names[key]: config[key] for key in names if key in config}
 
 
 def _value(name: str, value: Any) -> Any:

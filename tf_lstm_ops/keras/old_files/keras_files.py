@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import io
-import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +15,11 @@ import h5py
 import keras
 
 from tf_lstm_ops import _files
+from tf_lstm_ops.checkpoints import hdf5
+from tf_lstm_ops.checkpoints.contents import MOST_COMPRESSION, parsed
 from tf_lstm_ops.checkpoints.keras_2 import snake_case
 from tf_lstm_ops.keras.old_files import models
 from tf_lstm_ops.weights.h5_file import NamedArray, array, member
-
-_MOST_BYTES = 1 << 34  # of a part of a file, unpacked
-# What zipfile raises for an archive that is damaged, encrypted or packed in an unknown way.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 class KerasFile(NamedTuple):
@@ -31,12 +28,12 @@ class KerasFile(NamedTuple):
     Attributes:
       version: the version of Keras that wrote it.
       config: class_name and config of the model.
-      weights: the bytes of the HDF5 file with its weights.
+      path: the file.
     """
 
     version: str
     config: dict[str, Any]
-    weights: bytes
+    path: str
 
 
 def read(path: Path) -> KerasFile:
@@ -52,22 +49,22 @@ def read(path: Path) -> KerasFile:
       OSError: the file cannot be opened.
       ValueError: it is no .keras file, or it is damaged.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = {}
-            for name in ("metadata.json", "config.json", "model.weights.h5"):
-                if archive.getinfo(name).file_size > _MOST_BYTES:
-                    raise ValueError(f"{name} in {path} is larger than {_MOST_BYTES} bytes")
-                parts[name] = archive.read(name)
-        metadata, config = (json.loads(parts[k]) for k in ("metadata.json", "config.json"))
-    except (*_DAMAGED, KeyError, RecursionError, ValueError) as error:
-        raise ValueError(f"{path} is no .keras file: {error}") from error
-    if not isinstance(metadata, dict) or not isinstance(config, dict):
-        raise ValueError(f"{path} is no .keras file: its metadata or configuration is none")
-    version = str(metadata.get("keras_version"))
+    version, config = _version(path), _json(path, "config.json")
+    return KerasFile(version, config, str(path))
+
+
+def _version(path: Path) -> str:
+    version = str(_json(path, "metadata.json").get("keras_version"))
     if not re.match(r"\d{1,3}\.", version):
         raise ValueError(f"{path} has the version {version!r} of Keras, which is none")
-    return KerasFile(version, config, parts["model.weights.h5"])
+    return version
+
+
+def _json(path: Path, name: str) -> dict[str, Any]:
+    found = parsed(f"{name} of {path}", hdf5.part(str(path), name))
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is no .keras file: its {name} has no object")
+    return found
 
 
 def keras_version(path: Path) -> str | None:
@@ -81,7 +78,7 @@ def keras_version(path: Path) -> str | None:
     """
     try:
         _files.check_readable(str(path))
-        return read(path).version if zipfile.is_zipfile(path) else None
+        return _version(path) if zipfile.is_zipfile(path) else None
     except (OSError, ValueError):
         return None
 
@@ -99,9 +96,40 @@ def arrays_of(file: KerasFile, model: Any) -> list[tuple[Any, list[NamedArray]]]
     Raises:
       ValueError: the file is damaged, or has a layer that keeps its weights in an unknown way.
     """
+    with _weights(file) as (weights, size):
+        return list(_of_model(weights, model, file.config, size))
+
+
+def count_of_numbers(file: KerasFile) -> int:
+    """The count of numbers in all arrays of a file.
+
+    Args:
+      file: the file.
+
+    Returns:
+      The number.
+
+    Raises:
+      ValueError: the file is damaged.
+    """
+    count = 0
+
+    def add(name: str, part: Any) -> None:
+        nonlocal count
+        count += part.size or 0 if isinstance(part, h5py.Dataset) else 0
+
+    with _weights(file) as (weights, size):
+        weights.visititems(add)
+        return min(count, MOST_COMPRESSION * size)
+
+
+@contextlib.contextmanager
+def _weights(file: KerasFile) -> Iterator[tuple[Any, int]]:
+    """The open HDF5 file with the weights, and its size in bytes."""
+    content = hdf5.part(file.path, "model.weights.h5")
     try:
-        with h5py.File(io.BytesIO(file.weights), "r") as weights:
-            return list(_of_model(weights, model, file.config, len(file.weights)))
+        with h5py.File(io.BytesIO(content), "r") as weights:
+            yield weights, len(content)
     except (OSError, RuntimeError, TypeError, KeyError) as error:
         raise ValueError(f"the weights of the file are damaged: {error}") from error
 
@@ -116,21 +144,30 @@ def _of_model(
         name = snake_case(own["class_name"])
         part = f"{name}_{counts[name]}" if counts[name] else name
         counts[name] += 1
-        if isinstance(layer, keras.Model):
-            yield from _of_model(member(parts, part, h5py.Group), layer, own, size)
-        elif part in parts:
-            yield layer, _of_layer(member(parts, part, h5py.Group), layer, size)
+        if part in parts:
+            yield from _of_layer(member(parts, part, h5py.Group), layer, own, size)
         else:
             yield layer, []
 
 
-def _of_layer(group: Any, layer: Any, size: int) -> list[NamedArray]:
+def _of_layer(
+    group: Any, layer: Any, config: Any, size: int
+) -> Iterator[tuple[Any, list[NamedArray]]]:
+    """A layer with its arrays; the model inside of a TimeDistributed has several."""
+    inner = config["config"].get("layer")
+    if isinstance(layer, keras.layers.TimeDistributed):
+        yield from _of_layer(member(group, "layer", h5py.Group), layer.layer, inner, size)
+    elif isinstance(layer, keras.Model):
+        yield from _of_model(group, layer, config, size)
+    else:
+        yield layer, _arrays(group, layer, size)
+
+
+def _arrays(group: Any, layer: Any, size: int) -> list[NamedArray]:
     if isinstance(layer, keras.layers.Bidirectional):
         halves = (("forward_layer", layer.forward_layer), ("backward_layer", layer.backward_layer))
         groups = [(member(group, name, h5py.Group), half) for name, half in halves]
-        return [found for each, half in groups for found in _of_layer(each, half, size)]
-    if isinstance(layer, keras.layers.TimeDistributed):
-        return _of_layer(member(group, "layer", h5py.Group), layer.layer, size)
+        return [found for each, half in groups for found in _arrays(each, half, size)]
     if isinstance(layer, keras.layers.RNN):
         if isinstance(layer.cell, keras.layers.StackedRNNCells):
             raise ValueError(f"layer {layer.name} has several cells, which is not read from .keras")

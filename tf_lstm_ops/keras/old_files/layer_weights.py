@@ -14,11 +14,8 @@ from tf_lstm_ops.weights import keras_2
 from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
-# The number of gates of a cell or a layer with gates, by the name of its class or of a base.
-_GATES = {
-    **{"LSTM": 4, "LSTMCell": 4, "ConvLSTM1D": 4, "ConvLSTM2D": 4, "ConvLSTM3D": 4},
-    **{"GRU": 3, "GRUCell": 3},
-}
+# The number of gates of a cell, by the name of its class or of a base.
+_GATES = {"LSTMCell": 4, "ConvLSTMCell": 4, "GRUCell": 3}
 _ARRAYS_OF_KERAS_1 = {3: 9, 4: 12}  # by gates
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
 
@@ -153,7 +150,7 @@ def _require_order(layer: Any, weights: list[Any], arrays: list[NamedArray]) -> 
 
 
 def _gates(layer: Any) -> int | None:
-    names = [base.__name__ for base in type(layer).__mro__]
+    names = [base.__name__ for base in type(keras_2.cell_of(layer)).__mro__]
     return next((_GATES[name] for name in names if name in _GATES), None)
 
 
@@ -168,12 +165,13 @@ def _converted(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:
         arrays = _convolution(layer, arrays, file)
     if file.major >= 3:
         return arrays
-    functions = {key: getattr(layer, key, None) for key in ("activation", "recurrent_activation")}
+    part = keras_2.cell_of(layer)
+    functions = {key: getattr(part, key, None) for key in ("activation", "recurrent_activation")}
     is_hard = {key: f is keras.activations.hard_sigmoid for key, f in functions.items()}
     if gates is not None and is_hard["recurrent_activation"]:
         arrays = keras_2.with_hard_sigmoid_of_keras_3(arrays, gates)
     if is_hard["activation"]:
-        if type(layer).__name__ not in LINEAR:
+        if type(part).__name__ not in LINEAR:
             raise ValueError(
                 f"layer {layer.name} has activation='hard_sigmoid', which is another function in "
                 f"Keras {file.version}: make it with activation=tf_lstm_ops.keras."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import keras
 
-from tf_lstm_ops.keras.old_files import arguments, keras_1
+from tf_lstm_ops.keras.old_files import arguments, keras_1, safety
+from tf_lstm_ops.keras.old_files.masks import Masks
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 _CUDNN = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU"}
@@ -21,14 +22,10 @@ _CUDNN_ARGUMENTS = {
 MODELS = ("Sequential", "Model", "Functional")
 # Classes that are Python code, or that Keras 3 has no counterpart of, and what they are.
 _NOT_REBUILT = {
-    "Lambda": "it is Python code in the file, which is not run",
-    "Merge": "it is Keras 1's Merge, which Keras 2 already lacked",
     "TFOpLambda": "it is a call of a function of TensorFlow in the model's graph",
     "SlicingOpLambda": "it is a slice of a tensor in the model's graph",
     "TensorFlowOpLayer": "it is an op of TensorFlow in the model's graph",
 }
-# Arguments that are layers or cells, or lists of them.
-_NESTED = ("layer", "backward_layer", "forward_layer", "cell", "cells")
 
 
 class Source(NamedTuple):
@@ -38,11 +35,15 @@ class Source(NamedTuple):
       file: the file.
       custom_objects: the user's classes and functions by name.
       arrays: the arrays of the layer of the model that has this one.
+      masks: calls the layers.
+      model_of: makes a model that is inside a layer, of its configuration and the source.
     """
 
     file: H5File
     custom_objects: Mapping[str, Any]
     arrays: list[NamedArray]
+    masks: Masks
+    model_of: Callable[[Any, Any], Any]
 
 
 def not_rebuilt(name: str, kind: str, reason: str) -> ValueError:
@@ -122,7 +123,7 @@ def renamed(name: str) -> str:
 
 def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
     if (own := _class_of_user(kind, source)) is not None:
-        return own.from_config(config)
+        return _made_by_user(own, config, source)
     if kind == "TimeDistributedDense":
         wrapper = {"class_name": "Dense", "config": {**config, "name": f"{config['name']}_dense"}}
         kind, config = "TimeDistributed", {"name": config["name"], "layer": wrapper}
@@ -131,8 +132,8 @@ def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
     if kind in _CUDNN:
         kind = _CUDNN[kind]
         config |= _CUDNN_ARGUMENTS[kind]
-    cls = getattr(keras.layers, kind, None)
-    if not (isinstance(cls, type) and issubclass(cls, keras.layers.Layer)):
+    cls = safety.layer_class(kind)
+    if cls is None:
         raise ValueError(
             f"Keras {keras.__version__} has no such layer. If it is a class of your own, pass "
             f"custom_objects={{{kind!r}: your_class}}"
@@ -141,10 +142,21 @@ def _made(kind: str, config: dict[str, Any], source: Source) -> Any:
         config["reset_after"] = _resets_after(config, source)
     if kind in ("LSTM", "LSTMCell", "GRU", "GRUCell") and "recurrent_activation" not in config:
         raise ValueError("the file does not say its recurrent_activation")
-    nested = {key: _nested(config.pop(key), source) for key in _NESTED if config.get(key)}
+    nested = {key: _nested(config.pop(key), source) for key in arguments.NESTED if config.get(key)}
     if "name" in config:
         config["name"] = renamed(str(config["name"]))
     return cls(**arguments.adapted(cls, kind, config), **nested)
+
+
+def _made_by_user(own: Any, config: dict[str, Any], source: Source) -> Any:
+    """A layer of the user's class. A class derived from one of Keras gets arguments of Keras 3."""
+    bases = own.__mro__ if isinstance(own, type) else ()
+    base = next((b for b in bases if b is safety.layer_class(b.__name__)), None)
+    if base is None:
+        return own.from_config(config)
+    if issubclass(base, keras.layers.GRU | keras.layers.GRUCell):
+        config["reset_after"] = _resets_after(config, source)
+    return own.from_config(arguments.adapted_for_user(own, base, config))
 
 
 def _class_of_user(kind: str, source: Source) -> Any:
@@ -157,8 +169,24 @@ def _class_of_user(kind: str, source: Source) -> Any:
 
 def _nested(data: Any, source: Source) -> Any:
     if isinstance(data, list):
-        return [layer_of(each, source) for each in data]
-    return layer_of(data, source)
+        return [_nested(each, source) for each in data]
+    return source.model_of(data, source) if is_model(data, source) else layer_of(data, source)
+
+
+def is_model(data: Any, source: Source) -> bool:
+    """Whether a configuration is that of a model.
+
+    Args:
+      data: the configuration, with class_name and config.
+      source: where it comes from.
+
+    Returns:
+      True for the models of Keras, and those of other classes with a graph.
+    """
+    kind = data.get("class_name") if isinstance(data, dict) else None
+    config = data.get("config") if isinstance(data, dict) else None
+    has_graph = isinstance(config, dict) and "input_layers" in config
+    return kind in MODELS or (has_graph and _class_of_user(str(kind), source) is None)
 
 
 def _resets_after(config: dict[str, Any], source: Source) -> bool:
@@ -166,4 +194,5 @@ def _resets_after(config: dict[str, Any], source: Source) -> bool:
     if config.get("reset_after") is not None:
         return bool(config["reset_after"])
     sizes = ((2, 3 * config["units"]), (6 * config["units"],))
-    return any(array.value.shape in sizes for array in source.arrays)
+    biases = [array for array in source.arrays if "bias" in array.name.rpartition("/")[2]]
+    return any(array.value.shape in sizes for array in biases)

@@ -11,9 +11,18 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops import _files
+from tf_lstm_ops import _files, _keras_private
 from tf_lstm_ops.keras import convert
-from tf_lstm_ops.keras.old_files import keras_files, layer_weights, layers, models, saved_models
+from tf_lstm_ops.keras.old_files import (
+    budget,
+    defaults,
+    keras_files,
+    layer_weights,
+    layers,
+    models,
+    safety,
+    saved_models,
+)
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.weights import h5_file
 from tf_lstm_ops.weights.arrays import Array
@@ -21,7 +30,10 @@ from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 
 def load_h5(
-    path: str | os.PathLike[str], custom_objects: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    custom_objects: Mapping[str, Any] | None = None,
+    *,
+    config: str | os.PathLike[str] | None = None,
 ) -> keras.Model:
     """Loads a model that Keras 1 or 2 wrote, as the version that wrote it meant it.
 
@@ -43,22 +55,28 @@ def load_h5(
       path: an .h5 file of ``model.save``; or a folder with a SavedModel of ``model.save`` of Keras
         2, or a .keras file of Keras 2.12 to 2.15.
       custom_objects: your own classes of layers by name; each must have a ``from_config`` that
-        takes the configuration in the file.
+        takes the configuration in the file. A class that is derived from a layer of Keras gets
+        the arguments of Keras 3.
+      config: what ``model.to_json()`` of Keras 1 or 2 returned, or the path of a file with it, for
+        an .h5 file of ``model.save_weights``.
 
     Returns:
       The model.
 
     Raises:
       OSError: the file cannot be read.
-      TypeError: path is no path.
-      ValueError: it has weights only, is damaged, or has a layer that cannot be made in Keras 3;
-        the message names the layer and says what still works.
+      TypeError: path is no path, or config is neither a text nor a path.
+      ValueError: it has weights only and config is None, is damaged, or has a layer that cannot be
+        made in Keras 3 or that runs code; the message names the layer and says what still works.
     """
     where, objects = Path(os.fsdecode(_files.checked(path))), dict(custom_objects or {})
     if not where.is_dir():
         _files.check_readable(str(where))
+    text = None if config is None else _text(config)
     with keras.saving.custom_object_scope(objects):
-        if where.is_dir():
+        if text is not None:
+            model = _of_two_files(where, text, objects)
+        elif where.is_dir():
             model = _of_saved_model(where, objects)
         elif zipfile.is_zipfile(where):
             model = _of_keras_file(where, objects)
@@ -72,20 +90,69 @@ def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
     if file.config is None:
         raise ValueError(
             f"{path} has the weights of a model (Keras {file.version}), not its layers. Make "
-            "the model in Python and call tf_lstm_ops.keras.load_h5_weights(model, path)"
+            "the model in Python and call tf_lstm_ops.keras.load_h5_weights(model, path), or pass "
+            "config=, what model.to_json() returned"
         )
-    if file.major >= 3:
-        return keras.models.load_model(path, compile=False)
-    model = models.model_of(file.config, layers.Source(file, objects, []))
-    _assign(_values_by_name(model, file))
+    return _of_keras_3(path, file.config) if file.major >= 3 else _filled(file, objects)
+
+
+def _text(config: str | os.PathLike[str]) -> str:
+    """The JSON of an argument config."""
+    if isinstance(config, str) and config.lstrip().startswith("{"):
+        return config
+    name = os.fsdecode(_files.checked(config))
+    _files.check_readable(name)
+    try:
+        return Path(name).read_text("utf-8")
+    except UnicodeError as error:
+        raise ValueError(f"{name} is no text: {error}") from error
+
+
+def _of_two_files(path: Path, text: str, objects: dict[str, Any]) -> Any:
+    """A model of the layers that `to_json` wrote, and a file of `save_weights`."""
+    if path.is_dir() or zipfile.is_zipfile(path):
+        raise ValueError(f"{path} has the layers of a model, so config must be None")
+    file = h5_file.read(path)
+    if file.config is not None or file.major >= 3:
+        raise ValueError(
+            f"config is for an .h5 file with the weights of Keras 1 or 2 only, and {path} "
+            + ("is of Keras 3" if file.major >= 3 else "has the layers of a model")
+        )
+    return _filled(file._replace(config=h5_file.parsed_config("config", text)), objects)
+
+
+def _filled(file: H5File, objects: dict[str, Any]) -> Any:
+    """The model of an .h5 file of Keras 1 or 2 with the values of its weights."""
+    numbers = sum(array.value.size for arrays in file.layers.values() for array in arrays)
+    model = _made(file, objects, numbers)
+    _assign(model, _values_by_name(model, file))
     return model
+
+
+def _of_keras_3(path: Path, config: Any) -> Any:
+    """A model of Keras 3. Before Keras 3.11.3 only .keras files had a safe mode."""
+    if (found := safety.find(config)) is not None:
+        raise ValueError(
+            f"layer {found.name} ({found.kind}) of {path} is not made: {found.reason}. If you "
+            "trust the file: convert_model(keras.models.load_model(path, safe_mode=False))"
+        )
+    with _keras_private.safe_mode():
+        return keras.models.load_model(path, compile=False)
+
+
+def _made(file: H5File, objects: dict[str, Any], numbers: int) -> Any:
+    """The model of a file of Keras 1 or 2 with some count of numbers, without their values."""
+    if (found := safety.find(file.config)) is not None:
+        raise layers.not_rebuilt(*found)
+    with budget.limited(numbers):
+        return models.model_of(file.config, models.source_of(file, objects))
 
 
 def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
     saved = saved_models.read(folder)
     # Keras 3 writes no layers into a SavedModel.
     file = H5File(str(folder), "2", "tensorflow", saved.config, {})
-    model = models.model_of(saved.config, layers.Source(file, objects, []))
+    model = _made(file, objects, sum(array.value.size for array in saved.arrays))
     arrays = iter(saved.arrays)
     values: list[tuple[Any, Array]] = []
     for layer in _leaves(model, saved.config):
@@ -93,7 +160,7 @@ def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
         values += layer_weights.values_of(layer, own, file)
     if left := len(list(arrays)):
         raise ValueError(f"{folder} has {left} variables more than its layers have weights")
-    _assign(values)
+    _assign(model, values)
     return model
 
 
@@ -109,11 +176,12 @@ def _leaves(model: Any, config: Any) -> Iterator[Any]:
 def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     archive = keras_files.read(path)
     if h5_file.major(archive.version) >= 3:
-        return keras.models.load_model(path, compile=False)
+        return _of_keras_3(path, archive.config)
     file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
-    model = models.model_of(archive.config, layers.Source(file, objects, []))
+    model = _made(file, objects, keras_files.count_of_numbers(archive))
     pairs = keras_files.arrays_of(archive, model)
-    _assign([each for one, own in pairs for each in layer_weights.values_of(one, own, file)])
+    values = [each for one, own in pairs for each in layer_weights.values_of(one, own, file)]
+    _assign(model, values)
     return model
 
 
@@ -145,7 +213,14 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     require_model(model)
     if not model.built:
         raise ValueError(f"the model {model.name} is not built. Call it once, or give it an Input")
-    _put(model, h5_file.read(path))
+    file = h5_file.read(path)
+    pairs = _pairs(model, file)
+    values = [
+        each for layer, arrays in pairs for each in layer_weights.values_of(layer, arrays, file)
+    ]
+    _assign(model, values)
+    if file.major < 3:
+        defaults.warn_of_others(model, file, pairs)
 
 
 def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
@@ -159,24 +234,21 @@ def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
     return values
 
 
-def _put(model: Any, file: H5File) -> None:
+def _pairs(model: Any, file: H5File) -> list[tuple[Any, list[NamedArray]]]:
+    """The layers of a model, each with its arrays in a file of another model like it."""
     own = [layer for layer in model.layers if layer_weights.count(layer)]
     given = {layers.renamed(name): arrays for name, arrays in file.layers.items() if arrays}
     if {layer.name for layer in own} == given.keys():
-        pairs: list[tuple[Any, list[NamedArray]]] = [(layer, given[layer.name]) for layer in own]
-    elif len(own) == len(given):
-        pairs = list(zip(own, given.values(), strict=True))
-    else:
-        raise ValueError(
-            f"{file.path} has weights of {len(given)} layers ({', '.join(given)}), and the model "
-            f"{model.name} has {len(own)} ({', '.join(layer.name for layer in own)})"
-        )
-    values = [
-        each for layer, arrays in pairs for each in layer_weights.values_of(layer, arrays, file)
-    ]
-    _assign(values)
+        return [(layer, given[layer.name]) for layer in own]
+    if len(own) == len(given):
+        return list(zip(own, given.values(), strict=True))
+    raise ValueError(
+        f"{file.path} has weights of {len(given)} layers ({', '.join(given)}), and the model "
+        f"{model.name} has {len(own)} ({', '.join(layer.name for layer in own)})"
+    )
 
 
-def _assign(values: list[tuple[Any, Array]]) -> None:
+def _assign(model: Any, values: list[tuple[Any, Array]]) -> None:
     for weight, value in values:
         weight.assign(value)
+    _keras_private.finalize_states(model)

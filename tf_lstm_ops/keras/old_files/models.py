@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import keras
 
 from tf_lstm_ops.keras.old_files import layers
 from tf_lstm_ops.keras.old_files.layers import Source
+from tf_lstm_ops.keras.old_files.masks import Masks
+from tf_lstm_ops.weights.h5_file import H5File
 
 _Tensors: TypeAlias = dict[tuple[str, int], Any]  # the results of a layer's calls
+# A Sequential without these layers passes masks on as in Keras 2.
+_PROBED = ("TimeDistributed", "Identity", "Normalization", "Rescaling", "input_layers")
 # The number of sizes in the reference of a tensor: layer, call, index of the result, arguments.
 _REFERENCE = (3, 4)
+
+
+def source_of(file: H5File, custom_objects: Mapping[str, Any]) -> Source:
+    """Where the layers of a model come from.
+
+    Args:
+      file: the file.
+      custom_objects: the user's classes and functions by name.
+
+    Returns:
+      The argument of `model_of`.
+    """
+    return Source(file, custom_objects, [], Masks(), model_of)
 
 
 def model_of(data: Any, source: Source) -> Any:
@@ -67,7 +85,7 @@ def _class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
 def _part(data: Any, source: Source) -> Any:
     """A layer, or a model inside a model."""
     kind, config = _class_and_config(data)
-    if kind in layers.MODELS or ("input_layers" in config and kind not in source.custom_objects):
+    if layers.is_model(data, source):
         return model_of(data, source)
     name = str(config.get("name", kind))
     return layers.layer_of(data, source._replace(arrays=source.file.layers.get(name, [])))
@@ -84,14 +102,28 @@ def _sequential(config: dict[str, Any], source: Source) -> Any:
         kind, first = _class_and_config(found[0])
         dtype = "int32" if kind == "Embedding" else first.get("dtype")
         parts = [_input({"batch_input_shape": shape, "dtype": dtype})]
+    name = config.get("name") and layers.renamed(config["name"])
+    if parts and any(kind in str(found) for kind in _PROBED):
+        own = source._replace(masks=Masks())  # and layers that no model gets
+        chain = [*parts, *(_part(data, own) for data in found)]
+        if own.masks.needs_arguments(chain):
+            return _chain(parts[0], [_part(data, source) for data in found], source, name)
     parts += [_part(data, source) for data in found]
-    model = keras.Sequential(parts, name=config.get("name") and layers.renamed(config["name"]))
+    model = keras.Sequential(parts, name=name)
     if not model.built:
         raise ValueError(
             f"the file does not say the shape of the input of the Sequential {model.name}. Make "
             "the model in Python and call tf_lstm_ops.keras.load_h5_weights(model, path)"
         )
     return model
+
+
+def _chain(tensor: Any, parts: list[Any], source: Source, name: Any) -> Any:
+    """A functional model of a chain of layers, which can have arguments in their calls."""
+    end = tensor
+    for part in parts:
+        end = source.masks.called(part, end)
+    return keras.Model(tensor, end, name=name)
 
 
 def _input_shape(data: Any, config: dict[str, Any]) -> Any:
@@ -138,11 +170,12 @@ def _functional(config: dict[str, Any], source: Source) -> Any:
         if not isinstance(config.get(key), list | dict) or not config[key]:
             raise ValueError(f"the file has a model without {key}")
     first_calls = _first_calls(config)
+    _reserve_names([_name(data) for data in config["layers"]])
     tensors: _Tensors = {}
     waiting: collections.deque[tuple[str, Any, int, Any]] = collections.deque()
     for data in config["layers"]:
         kind, own = _class_and_config(data)
-        name = str(data.get("name", own.get("name")))
+        name = _name(data)
         if kind == "InputLayer":
             tensors[name, 0] = _input({**own, "name": name})
             continue
@@ -151,10 +184,23 @@ def _functional(config: dict[str, Any], source: Source) -> Any:
             raise ValueError(f"layer {name} of the file has no inputs")
         for number, node in enumerate(nodes, first_calls.get(name, 0)):
             waiting.append((name, layer, number, node))
-    _call_all(waiting, tensors)
+    _call_all(waiting, tensors, source.masks)
     ends = [_structure(config[f"{kind}_layers"], tensors) for kind in ("input", "output")]
     inputs, outputs = (end[0] if isinstance(end, list) and len(end) == 1 else end for end in ends)
     return keras.Model(inputs, outputs, name=config.get("name") and layers.renamed(config["name"]))
+
+
+def _reserve_names(names: list[str]) -> None:
+    """Keeps Keras from giving them to the operations of masks, which it counts by their kinds."""
+    for name in names:
+        match = re.fullmatch(r"(.+)_(\d{1,5})", name)
+        stem, number = (match[1], int(match[2])) if match else (name, 0)
+        while keras.backend.get_uid(stem) <= number:
+            pass
+
+
+def _name(data: Any) -> str:
+    return str(data.get("name", _class_and_config(data)[1].get("name")))
 
 
 def _first_calls(config: dict[str, Any]) -> dict[str, int]:
@@ -190,7 +236,7 @@ def _references(value: Any) -> Iterator[list[Any]]:
             yield from _references(each)
 
 
-def _call_all(waiting: collections.deque[Any], tensors: _Tensors) -> None:
+def _call_all(waiting: collections.deque[Any], tensors: _Tensors, masks: Masks) -> None:
     """Makes all calls; those whose inputs do not exist yet wait."""
     in_vain = 0
     while waiting:
@@ -205,10 +251,10 @@ def _call_all(waiting: collections.deque[Any], tensors: _Tensors) -> None:
                 )
             continue
         in_vain = 0
-        tensors[name, number] = _call(name, layer, node, tensors)
+        tensors[name, number] = _call(name, layer, node, tensors, masks)
 
 
-def _call(name: str, layer: Any, node: Any, tensors: _Tensors) -> Any:
+def _call(name: str, layer: Any, node: Any, tensors: _Tensors, masks: Masks) -> Any:
     if not isinstance(node, list) or not node:
         raise ValueError(f"layer {name} of the file has a call without inputs")
     references = [node] if _is_reference(node) else node
@@ -225,7 +271,7 @@ def _call(name: str, layer: Any, node: Any, tensors: _Tensors) -> Any:
         options["initial_state"] = inputs[1:]
         inputs = inputs[:1]
     try:
-        return layer(inputs[0] if len(inputs) == 1 else inputs, **options)
+        return masks.called(layer, inputs[0] if len(inputs) == 1 else inputs, **options)
     except (TypeError, ValueError) as error:
         raise layers.not_rebuilt(name, type(layer).__name__, str(error)) from error
 

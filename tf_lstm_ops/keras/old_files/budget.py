@@ -1,0 +1,47 @@
+"""Limits the weights of a model to those that its file can have."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+# Numbers that are no weights of the file, such as states, and seeds of Dropout.
+_FREE = 1 << 20
+# The layers of a Sequential may be made twice, to look at its masks. An array may be broadcast.
+_TIMES = 2
+
+
+@contextlib.contextmanager
+def limited(numbers: int) -> Iterator[None]:
+    """A context in which Keras makes no more variables than the arrays of a file fill.
+
+    Keras makes the variables that the configuration asks for before their values are known.
+
+    Args:
+      numbers: the count of numbers in the arrays of the file.
+
+    Yields:
+      None. In the context the variable that is too many raises ValueError.
+    """
+    left = _TIMES * numbers + _FREE
+
+    def creator(next_creator: Any, **options: Any) -> Any:
+        nonlocal left
+        left -= _size(options.get("initial_value"))
+        if left < 0:
+            raise ValueError(f"its weights are larger than those of the file, {numbers} numbers")
+        return next_creator(**options)
+
+    with tf.variable_creator_scope(creator):
+        yield
+
+
+def _size(value: Any) -> int:
+    """The count of numbers of an initial value, of which a function is not run."""
+    if callable(value):
+        with tf.Graph().as_default():
+            value = value()
+    return int(value.shape.num_elements() or 0) if isinstance(value, tf.Tensor) else 0
