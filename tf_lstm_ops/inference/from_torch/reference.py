@@ -140,7 +140,8 @@ def _step(torch: Any, step: Step, x: Any, sessions: Any) -> Any:
     swapped = axes(step.order) if x.ndim == 3 else None
     if swapped:
         x = x.transpose(*swapped)
-    y = _module(torch, step.element)(x)
+    # Its call would run what module.compile() made of the original, with the weights of that.
+    y = _module(torch, step.element).forward(x)
     if isinstance(y, tuple):
         y = y[0] if step.element.options["return_sequences"] else _final(step.element, y[1])
     return y.transpose(*swapped) if swapped and y.ndim == 3 else y
@@ -166,7 +167,6 @@ def _final(entry: Entry, states: Any) -> Any:
 def _module(torch: Any, entry: Entry) -> Any:
     """A copy of a module that computes in float64 on the CPU. The module itself stays as it is."""
     made = _made(torch, entry) if entry.module is None else copy.deepcopy(entry.module)
-    made._compiled_call_impl = None  # what compile() made computes with the old weights
     if getattr(made, "eps", 0) is None:  # PyTorch takes that of the type
         made.eps = torch.finfo(torch.float32).eps
     return made.to("cpu", torch.float64).eval()
