@@ -109,3 +109,18 @@ def test_a_large_attribute_of_a_call() -> None:
     proto.opset_import.append(helper.make_opsetid("own", 1))
     proto.functions.append(function)
     assert "the functions make more than" in refusal(proto)
+
+
+@pytest.mark.parametrize("op", ["Concat", "Mul"])
+def test_sizes_that_grow(op: str) -> None:
+    given = {"axis": 0} if op == "Concat" else {}
+    nodes = [node("Shape", "x", "s"), node("Gather", "s one", "s0")]
+    nodes += [node(op, f"s{k} s{k}", f"s{k + 1}", **given) for k in range(40)]
+    nodes.append(node("Reshape", "x s40"))
+    assert "more than an array has axes" in refusal(model(nodes, SEQUENCE, {"one": [1]}))
+
+
+def test_many_layers() -> None:
+    nodes = [node("Tanh", f"y{k}", f"y{k + 1}") for k in range(9000)]
+    proto = model(nodes, {"y0": SEQUENCE}, outputs="y9000")
+    assert "9000 layers, more than a session has" in refusal(proto)

@@ -64,6 +64,13 @@ def test_a_file_of_a_session(tmp_path: Path) -> None:
     x = random(1, 7, FEATURES)
     np.testing.assert_array_equal(loaded(x), session(x))
     assert "x must have the shape [1, 7, 3]" in refused(loaded, random(2, 7, FEATURES))
+    content = bytearray((tmp_path / "fixed.session").read_bytes())
+    header, batch = 64, 48  # the bytes of the header, and where the record of an input has it
+    for wrong in (-1, 2**24 + 1):
+        content[header + batch : header + batch + 8] = wrong.to_bytes(8, "little", signed=True)
+        (tmp_path / "wrong.session").write_bytes(content)
+        words = refused(Session.load, tmp_path / "wrong.session")
+        assert "input 0: batch must be from 0 to 2^24" in words
 
 
 def test_streams() -> None:

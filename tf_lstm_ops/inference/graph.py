@@ -8,6 +8,9 @@ from typing import Any
 
 from tf_lstm_ops.inference import file, fold
 
+# Before layers become one: a file has half of them.
+_MOST_NODES = 8192
+
 
 class Value:
     """An array of a model whose elements are not known: an input, or the output of a layer.
@@ -163,6 +166,8 @@ def lower(inputs: Any, outputs: Any) -> file.Graph:
     if len({value.key for _, value in given}) < len(given):
         raise ValueError("an input is given twice")
     nodes, results = _copied(_ordered([value for _, value in results]), results)
+    if len(nodes) > _MOST_NODES:
+        raise ValueError(f"the model has {len(nodes)} layers, more than a session has")
     nodes = fold.batch_normalization(fold.last_steps(nodes, results), results)
     numbers = {value.key: k for k, (_, value) in enumerate(given)}
     numbers |= {(id(value.node), 1): len(given) + k for k, (_, value) in enumerate(given)}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tf_lstm_ops.onnx_graph.recurrent import Found, RecurrentNode
 
 Axes = tuple[str, ...]
+_MOST_SIZES = 64  # of one vector, with their factors
 
 
 def is_stack(layers: list[Found]) -> bool:
@@ -94,8 +95,9 @@ class _Follower:
         elif axes and (moved := self._moved(node, axes)):
             self.axes[target] = moved
         elif any(name in self._sizes for name in node.input):
-            sizes = self._computed(node)
-            if sizes is not None:
+            sizes = self._computed(node) or []
+            factors = sum(len(each) for each in sizes if isinstance(each, tuple))
+            if sizes and len(sizes) + factors <= _MOST_SIZES:
                 self._sizes[target] = sizes
 
     def _moved(self, node: onnx.NodeProto, axes: Axes) -> Axes | None:

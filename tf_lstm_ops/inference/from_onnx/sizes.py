@@ -21,10 +21,13 @@ from tf_lstm_ops.inference.from_onnx.values import (
 
 # The numbers of ONNX's types that have all sizes up to 2**24, of more no session has arrays.
 _EXACT = (1, 6, 7, 11)
+_MOST = 64  # sizes of one array
 
 
 def _known(sizes: Sequence[int | Product], is_scalar: bool = False) -> Sizes | Array:
     """Sizes, as an array where all are known."""
+    if len(sizes) > _MOST:
+        refuse(f"it makes {len(sizes)} sizes, more than an array has axes")
     if all(isinstance(size, int) for size in sizes):
         return np.array(sizes[0] if is_scalar else sizes, np.int64)
     return Sizes(tuple(sizes), is_scalar)
@@ -113,6 +116,8 @@ def _times(sizes: Sequence[int | Product]) -> int | Product:
     factors = tuple(f for each in sizes if isinstance(each, tuple) for f in each)
     if not factors:
         return number
+    if len(factors) > _MOST:
+        refuse(f"it multiplies {len(factors)} sizes, more than an array has axes")
     if number < 1:
         refuse(f"it multiplies a size of the call by {number}")
     return factors if number == 1 else (*factors, Factor(number))
