@@ -163,6 +163,7 @@ bool CheckInput(const InputRecord& input, size_t index, Error* error) {
   if (input.batch < 0 || input.batch > kMaxSize) {
     return fails("batch must be from 0 to 2^24");
   }
+  if (input.whole > 1) return fails("whole must be 0 or 1");
   if (!AllZero(input.reserved, sizeof(input.reserved))) {
     return fails("a reserved byte is not 0");
   }

@@ -54,12 +54,14 @@ struct InputRecord {
   uint32_t type;
   uint32_t rank;
   int64_t dims[kMaxDims];
-  int64_t batch;  // 0: any
-  uint8_t reserved[8];
+  int64_t batch;   // 0: any
+  uint32_t whole;  // 1: a call has all steps, so there is no stream
+  uint8_t reserved[4];
   char name[64];
 };
 static_assert(sizeof(InputRecord) == 128);
 static_assert(offsetof(InputRecord, batch) == 48);
+static_assert(offsetof(InputRecord, whole) == 56);
 static_assert(offsetof(InputRecord, name) == 64);
 
 struct OutputRecord {

@@ -238,7 +238,7 @@ void PlanStreaming(Graph* graph) {
   for (int k = 0; k < graph->input_count(); ++k) {
     const Shape& shape = graph->shapes[k];
     bool is_sequence = (shape.rank > 2 || values[k].type == Type::kInt) &&
-                       shape.dims[1] == kUnknown;
+                       graph->inputs[k].whole == 0;
     for (int axis = 2; axis < shape.rank; ++axis) {
       is_sequence = is_sequence && shape.dims[axis] != kUnknown;
     }

@@ -60,7 +60,8 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
   if (graph.blocking_input != kNone) {
     return Fail(error, kInvalidArgument,
                 "the session cannot stream: input %d has no axis of time, a "
-                "fixed number of steps, or a size behind it that is not fixed",
+                "size behind it that is not fixed, or a fixed number of steps, "
+                "on which the model may depend",
                 graph.blocking_input);
   }
   if (batch < 1) {

@@ -363,3 +363,12 @@ def test_many_layers(count: int, version: int) -> None:
     session = Session.from_layers([layers.Input((None, 2)), *[layers.Activation("relu")] * count])
     assert session._content[8] == version
     assert session(np.array([[[-1.0, 3.0]]])).tolist() == [[[0.0, 3.0]]]
+
+
+def test_an_input_of_a_number_of_steps_streams() -> None:
+    """Its size is that of a call; no layer needs all steps."""
+    rng = np.random.default_rng(0)
+    lstm = layers.LSTM([rng.normal(size=size).astype("float32") for size in ((3, 16), (4, 16))])
+    session = Session.from_layers([layers.Input((7, 3)), lstm])
+    x = rng.normal(size=(2, 7, 3)).astype("float32")
+    np.testing.assert_array_equal(session.stream(2)(x), session(x))

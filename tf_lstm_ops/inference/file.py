@@ -52,7 +52,7 @@ TYPED_ARRAYS = {  # by kind, those that have this type
 
 _HEADER = struct.Struct("<8sIIQQ32x")
 _HEADER_2 = struct.Struct("<8sIIQ5I20x")
-_INPUT = struct.Struct("<2I6q8x64s")
+_INPUT = struct.Struct("<2I6qI4x64s")
 _OUTPUT = struct.Struct("<I60x64s")
 _RECORD = struct.Struct("<8I3Q2d20Qd16x")
 _NODE = struct.Struct("<3I4x8q4d16x")  # behind a record
@@ -107,12 +107,14 @@ class Input:
       dtype: "float32" or "int32".
       dims: the sizes of the axes behind the batch; None: any.
       batch: the size of the batch; None: any.
+      is_whole: whether a call has all steps of the sequence, so that there is no stream.
     """
 
     name: str
     dtype: str
     dims: tuple[int | None, ...]
     batch: int | None = None
+    is_whole: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -226,7 +228,7 @@ def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
     if given.dtype != "float32" or len(given.dims) != 2 or given.dims[0] is not None:
         return None
     input_size = given.dims[1]
-    if input_size is None or given.batch is not None:
+    if input_size is None or given.batch is not None or given.is_whole:
         return None
     size: int = input_size
     x, mask, next_value = 0, 1, 2
@@ -285,7 +287,7 @@ def _input_record(each: Input) -> bytes:
     dims = [-1 if size is None else size for size in each.dims]
     sizes = (*dims, *(0,) * (5 - len(dims)), each.batch or 0)
     kind = _INT32 if each.dtype == "int32" else _FLOAT32
-    return _INPUT.pack(kind, 1 + len(dims), *sizes, _name_bytes(each.name))
+    return _INPUT.pack(kind, 1 + len(dims), *sizes, each.is_whole, _name_bytes(each.name))
 
 
 def _name_bytes(name: str) -> bytes:

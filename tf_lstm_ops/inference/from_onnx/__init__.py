@@ -67,7 +67,7 @@ def _with_sizes(
     sizes = [inputs.sizes_of_call(each, followed.axes[each.name]) for each in given]
     batch = next((own[0] for own in sizes if own[0] is not None), None)
     found = [
-        dataclasses.replace(each, dims=own[1:], batch=batch)
+        dataclasses.replace(each, dims=own[1:], batch=batch, is_whole=own[1] is not None)
         for each, own in zip(lowered.inputs, sizes, strict=True)
     ]
     return dataclasses.replace(lowered, inputs=found)
