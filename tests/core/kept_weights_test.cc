@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -19,7 +20,7 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-constexpr WeightsKey kKey = {3, 4, 4, 0, 99, 7};
+constexpr WeightsKey kKey = {3, 4, 4, 1, 0, 5, 99, 7};
 
 TEST(OneCallFillsPackedWeights) {
   KeptWeights kept;
@@ -66,10 +67,34 @@ TEST(AnyPartOfTheKeySelectsOtherWeights) {
   }
 }
 
+TEST(KernelsShareWeightsThatOneOfThemKeeps) {
+  std::optional<KeptWeights> first(std::in_place);
+  KeptWeights second;
+  PackedWeightsUse(first->Find(kKey)).Filled();
+  PackedWeights* shared = PackedWeightsUse(second.Find(kKey)).get();
+  CHECK_EQ(shared->filled(), true);
+  CHECK_EQ(shared == PackedWeightsUse(first->Find(kKey)).get(), true);
+  first.reset();
+  CHECK_EQ(PackedWeightsUse(second.Find(kKey)).get() == shared, true);
+  {
+    KeptWeights third;
+    CHECK_EQ(PackedWeightsUse(third.Find(kKey)).get() == shared, true);
+  }
+}
+
+TEST(WeightsThatNoKernelKeepsAreFreed) {
+  {
+    KeptWeights kept;
+    PackedWeightsUse(kept.Find(kKey)).Filled();
+  }
+  KeptWeights kept;
+  CHECK_EQ(PackedWeightsUse(kept.Find(kKey)).get()->filled(), false);
+}
+
 // A call that uses the weights of a key. Returns whether it had to fill them,
 // with so many bytes.
 bool Fills(KeptWeights* kept, uint64_t hash, size_t bytes = 64) {
-  PackedWeightsUse use(kept->Find({3, 4, 4, 0, hash}));
+  PackedWeightsUse use(kept->Find({3, 4, 4, 1, 0, 5, hash}));
   if (use.get()->filled()) return false;
   use.get()->Memory(bytes);
   use.Filled();

@@ -64,10 +64,10 @@ WeightBytes BytesOf(const GateMatrices<T>& weights, int64_t size) {
   return {weights.data, elements * sizeof(T)};
 }
 
-// The weights that the engine packs.
+// The weights that an engine packs.
 template <class T>
-WeightsKey KeyOf(const EngineForward<T>& args, WeightFormat format,
-                 int threads) {
+WeightsKey KeyOf(const EngineForward<T>& args, const ForwardEngine<T>& engine,
+                 WeightFormat format, int threads) {
   const RnnConfig& config = args.config;
   const int64_t input = config.input_size, cell = config.cell_size,
                 hidden = config.hidden_size;
@@ -81,7 +81,9 @@ WeightsKey KeyOf(const EngineForward<T>& args, WeightFormat format,
   return {static_cast<uint64_t>(input),
           static_cast<uint64_t>(cell),
           static_cast<uint64_t>(hidden),
+          static_cast<uint64_t>(config.cell),
           static_cast<uint64_t>(format),
+          reinterpret_cast<uintptr_t>(&engine),
           hash[0],
           hash[1]};
 }
@@ -114,8 +116,8 @@ void ComputeForward(const LayerForward<T>* layers, const PackedSequence* valid,
     passes[k].layer = &args;
     problems[k] = ProblemOf(args, engine);
     if (!kept || problems[k].rows == 0 || ReadsInPlace(problems[k])) continue;
-    const PackedWeightsUse& use =
-        uses[k].emplace(kept[k].Find(KeyOf(args, problems[k].format, threads)));
+    const PackedWeightsUse& use = uses[k].emplace(
+        kept[k].Find(KeyOf(args, engine, problems[k].format, threads)));
     UseKeptWeights(engine, use.get(), &passes[k], &problems[k]);
   }
   CallMemory memory;

@@ -163,7 +163,7 @@ def adapted(layer_class: Any, name: str, config: dict[str, Any]) -> dict[str, An
     Raises:
       ValueError: an argument has no counterpart, or its value has none.
     """
-    parameters = inspect.signature(layer_class.__init__).parameters
+    parameters = _parameters(layer_class)
     is_recurrent = "recurrent_initializer" in parameters or layer_class is keras.layers.RNN
     known = {*parameters, *_OF_ALL, *(_OF_RNN if is_recurrent else ())} - {"self", "kwargs"}
     if "kwargs" not in parameters:  # such as SpatialDropout1D
@@ -176,6 +176,16 @@ def adapted(layer_class: Any, name: str, config: dict[str, Any]) -> dict[str, An
             raise ValueError(f"it has {key}={value!r}, which {name} of Keras 3 does not have")
     if found.get("activity_regularizer", ...) is None:
         del found["activity_regularizer"]
+    return found
+
+
+def _parameters(cls: Any) -> dict[str, inspect.Parameter]:
+    """The arguments of a class. One of the user's passes **kwargs on to the next class."""
+    found: dict[str, inspect.Parameter] = {}
+    for base in cls.__mro__:
+        found = {**inspect.signature(base.__init__).parameters, **found}
+        if base.__module__.partition(".")[0] in ("keras", "tf_lstm_ops") or "kwargs" not in found:
+            return found
     return found
 
 
@@ -194,8 +204,8 @@ def adapted_for_user(own: Any, base: Any, config: dict[str, Any]) -> dict[str, A
     Raises:
       ValueError: as of `adapted`.
     """
-    of_base = inspect.signature(base.__init__).parameters
-    of_own = inspect.signature(own.__init__).parameters
+    of_base = _parameters(base)
+    of_own = _parameters(own)
     found: dict[str, Any] = {}
     for key, value in _fixed(base, config).items():
         if key in NESTED:

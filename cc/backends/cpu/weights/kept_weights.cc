@@ -2,9 +2,32 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace tf_lstm_ops::cpu {
+namespace {
+
+// The weights that any kernel of the process keeps, or new ones.
+std::shared_ptr<PackedWeights> SharedWeights(const WeightsKey& key) {
+  struct Table {
+    std::mutex mutex;
+    std::map<WeightsKey, std::weak_ptr<PackedWeights>> weights;
+  };
+  // Never destroyed: kernels may outlive static objects.
+  static Table& table = *new Table;
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  for (auto it = table.weights.begin(); it != table.weights.end();) {
+    it = it->second.expired() ? table.weights.erase(it) : std::next(it);
+  }
+  std::weak_ptr<PackedWeights>& found = table.weights[key];
+  std::shared_ptr<PackedWeights> weights = found.lock();
+  if (!weights) found = weights = std::make_shared<PackedWeights>();
+  return weights;
+}
+
+}  // namespace
 
 bool PackedWeights::filled() const {
   return state_.load(std::memory_order_acquire) == kFilled;
@@ -43,7 +66,7 @@ std::shared_ptr<PackedWeights> KeptWeights::Find(const WeightsKey& key) {
   auto set = std::find_if(sets_.begin(), sets_.end(),
                           [&](const Set& s) { return s.key == key; });
   if (set == sets_.end()) {
-    set = sets_.insert(set, {key, std::make_shared<PackedWeights>(), 0});
+    set = sets_.insert(set, {key, SharedWeights(key), 0});
   }
   set->last_call = ++calls_;
   std::rotate(sets_.begin(), set, set + 1);

@@ -56,13 +56,14 @@ class PackedWeightsUse {
   bool fills_ = false;
 };
 
-// What weights are known by: their sizes I, H, P, whether they are packed as
-// pairs for a few rows, and the hashes of their bytes.
-using WeightsKey = std::array<uint64_t, 6>;
+// What packed weights are known by: their sizes I, H, P, the cell, the format
+// and the engine that packs them, and the hashes of their bytes.
+using WeightsKey = std::array<uint64_t, 8>;
 
 // The packed weights of the last keys. There are several because TensorFlow
 // runs equal eager layers, which differ in their weights only, by one kernel.
-// Thread-safe.
+// Kernels that keep the same weights share their memory: a model that is traced
+// for two shapes has two kernels of each layer. Thread-safe.
 class KeptWeights {
  public:
   static constexpr size_t kSets = 4;
