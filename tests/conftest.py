@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,44 @@ pytest_plugins = ["devices.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGI
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what -m does not select
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the cases of grids, and leaves out the parts of `full` that are not asked for."""
+    distribute_samples(items)
+    leave_out_parts(config, items)
+
+
+def leave_out_parts(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With TF_LSTM_OPS_FULL_PART=K/N, one of N parts of the tests marked `full` runs."""
+    if not (part := os.environ.get("TF_LSTM_OPS_FULL_PART")):
+        return
+    number, count = map(int, part.split("/"))
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("full") and zlib.crc32(item.nodeid.encode()) % count != number
+    ]
+    out = set(map(id, left_out))
+    items[:] = [item for item in items if id(item) not in out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """With --durations, the seconds of the tests in each folder, of all workers together."""
+    if config.option.durations is None:
+        return
+    seconds: defaultdict[str, float] = defaultdict(float)
+    reports = itertools.chain.from_iterable(terminalreporter.stats.values())
+    for report in reports:
+        if hasattr(report, "duration") and hasattr(report, "nodeid"):
+            seconds[report.nodeid.removeprefix("tests/").partition("/")[0]] += report.duration
+    terminalreporter.section("seconds by folder")
+    total = sum(seconds.values())
+    for folder, value in sorted(seconds.items(), key=lambda pair: -pair[1]):
+        terminalreporter.line(f"{value:7.1f}  {folder}")
+    terminalreporter.line(f"{total:7.1f}  all, of all workers together")
+
+
+def distribute_samples(items: list[pytest.Item]) -> None:
     """Distributes the cases of each test with the mark sampled(n) over the default run, `full` and
     `slow`."""
     grids: defaultdict[str, list[pytest.Function]] = defaultdict(list)

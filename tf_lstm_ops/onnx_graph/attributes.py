@@ -45,6 +45,9 @@ class Attributes(dict[str, Any]):
 
     A node computes something else where an attribute is ignored, so `schemas.require_read` refuses
     what nothing read.
+
+    Args:
+      values: the attributes by name.
     """
 
     def __init__(self, values: dict[str, Any]) -> None:
@@ -56,6 +59,15 @@ class Attributes(dict[str, Any]):
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute, which counts as read.
+
+        Args:
+          name: of the attribute.
+          default: what an absent one has.
+
+        Returns:
+          The value.
+        """
         self._read.add(name)
         return super().get(name, default)
 
@@ -98,7 +110,17 @@ def attributes(node: onnx.NodeProto) -> Attributes:
 
 
 def value_of(attribute: onnx.AttributeProto) -> Any:
-    """The value of an attribute; see `attributes`, also for the error, which names no node."""
+    """The value of an attribute.
+
+    Args:
+      attribute: the attribute.
+
+    Returns:
+      As of `attributes`.
+
+    Raises:
+      ValueError: it has no value, or one that is not read. The text names no node.
+    """
     kinds = type(attribute)
     where = f"attribute {short(attribute.name)}"
     if attribute.ref_attr_name:

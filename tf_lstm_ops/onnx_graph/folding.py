@@ -21,7 +21,11 @@ LARGEST_BYTES = 2**31
 
 
 class Operands(tuple[Any, ...]):
-    """The arrays of the inputs of a node; None for absent ones."""
+    """The arrays of the inputs of a node; None for absent ones.
+
+    Attributes:
+      budget: counts the bytes of results.
+    """
 
     budget: Budget
 
