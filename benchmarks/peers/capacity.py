@@ -17,6 +17,8 @@ else:  # by its path, because the package need not be installed
     )
     LEAST, WHY_LOW, Capacity, measure = map(_RULE.get, ("LEAST", "WHY_LOW", "Capacity", "measure"))
 
+__all__ = ["HELP", "LEAST", "OPTION", "Capacity", "TooLow", "check", "measure"]
+
 OPTION = "--any-capacity"
 HELP = f"measure also if the capacity of the processors is below {LEAST} per thread"
 
