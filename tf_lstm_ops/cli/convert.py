@@ -144,7 +144,7 @@ def _weights_of(session: Any, arguments: argparse.Namespace) -> str:
     if arguments.weights == "float32":
         return "a session with float32 weights"
     count = kinds.count(arguments.weights)
-    others = "; the others would be slower" if count < len(kinds) else ""
+    others = "; the others stay float32 by their size" if count < len(kinds) else ""
     return f"a session with {arguments.weights} weights in {count} of {len(kinds)} layers{others}"
 
 
