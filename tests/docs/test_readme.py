@@ -92,9 +92,8 @@ NUMBERS = [
     row("`model.fit`", "fit"),
     row("a training step", "training"),
     row("inference", "inference"),
-    # The peers are called from Python, too.
-    f"128 units takes {step('session')} from Python, in ONNX Runtime {step('onnxruntime')} and in a "
-    f"`tf.function` {step('function')}; it takes {step('c')} from C",
+    f"of 128 LSTM units takes {step('session')}, in ONNX Runtime {step('onnxruntime')} and in a "
+    f"`tf.function` {step('function')}; in C {step('c')}.",
 ]
 
 
