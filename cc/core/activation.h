@@ -1,6 +1,7 @@
 // Activation: the activation functions of LSTM cells, with their derivatives.
 // This list is the only one in C++; the ops' attributes and Python take their
-// names from it. Device code includes this header.
+// names from it. CONTRIBUTING.md says what a new function needs. Device code
+// includes this header.
 #ifndef TF_LSTM_OPS_CORE_ACTIVATION_H_
 #define TF_LSTM_OPS_CORE_ACTIVATION_H_
 
@@ -44,9 +45,11 @@ namespace tf_lstm_ops {
 #define TF_LSTM_OPS_ACTIVATION_NAME(name, text) name,
 enum class Activation : uint8_t {
   TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_ACTIVATION_NAME)
+  // How many are in the list.
+  kCount,
   // z / 5 + 1/2, clipped to [0, 1]: ONNX's and MPSGraph's hard_sigmoid
   // (docs/reference/mpsgraph.md).
-  kHardSigmoidFifth,
+  kHardSigmoidFifth = kCount,
 };
 #undef TF_LSTM_OPS_ACTIVATION_NAME
 

@@ -46,6 +46,7 @@ def test_keras(model: keras.Model, capsys) -> None:
     printed = capsys.readouterr()
     assert printed.err == ""
     assert printed.out.startswith("fast.keras was written (")
+    assert printed.out.endswith('load_model("fast.keras"), after import tf_lstm_ops\n')
     fast = keras.models.load_model("fast.keras")
     assert [type(each) for each in fast.layers[:2]] == [ours.LSTM, ours.GRU]
     assert_equal(fast(X), model)
@@ -54,6 +55,7 @@ def test_keras(model: keras.Model, capsys) -> None:
     convert("fast.keras", "stock.keras", "--to", "stock")
     printed = " ".join(capsys.readouterr().out.split())
     assert "recurrent layers of this package that became stock layers: 2" in printed
+    assert printed.endswith('next keras.models.load_model("stock.keras")')
     stock = keras.models.load_model("stock.keras")
     assert [type(each) for each in stock.layers[:2]] == [layers.LSTM, layers.GRU]
 
@@ -133,6 +135,31 @@ def test_an_old_file(tmp_path: Path, monkeypatch, capsys) -> None:
     assert words in " ".join(capsys.readouterr().out.split())
     expected = ours.load_h5("old.h5")(X)
     np.testing.assert_array_equal(keras.models.load_model("fast.keras")(X), expected)
+
+
+@pytest.mark.parametrize(
+    ("option", "needs_package"),
+    [("recurrent_activation", False), ("activation", True)],
+    ids=["scaled weights", "keras_2_hard_sigmoid"],
+)
+def test_an_old_file_with_hard_sigmoid(
+    option: str, needs_package: bool, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    """No warning to open it with load_h5, which did it. A stock file needs the package only for a
+    function of the package."""
+    monkeypatch.chdir(tmp_path)
+    arrays = writer.arrays("l", writer.UNITS, 3, 4, [4 * writer.UNITS])
+    layer = writer.layer("LSTM", "l", (None, None, 3), **{option: "hard_sigmoid"})
+    writer.write(tmp_path / "old.h5", "2.2.4", [layer], {"l": arrays})
+    for target in ("fast.keras", "stock.keras"):
+        convert("old.h5", target, *(("--to", "stock") if target == "stock.keras" else ()))
+        printed = capsys.readouterr().out
+        assert "load_h5" not in printed
+        is_named = "after import tf_lstm_ops" in " ".join(printed.split())
+        assert is_named is (needs_package or target == "fast.keras")
+        expected = ours.load_h5("old.h5")(X)
+        # Two orders of the same float32 sums, of values below 1.
+        np.testing.assert_allclose(keras.models.load_model(target)(X), expected, atol=1e-6)
 
 
 def test_an_error_leaves_the_old_file(model: keras.Model, tmp_path: Path, capsys) -> None:

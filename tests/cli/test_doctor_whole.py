@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import tf_lstm_ops
+from old_files import writer
 from tf_lstm_ops import __main__
+from tf_lstm_ops._capacity import Capacity
 from tf_lstm_ops.cli import doctor_environment, doctor_timing, doctor_whole
 
 layers, ours = keras.layers, tf_lstm_ops.keras
@@ -24,6 +26,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """One round of each measurement, in an environment without problems."""
     monkeypatch.setattr(doctor_timing, "MOST_ROUNDS", 1)
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
+    monkeypatch.setattr(doctor_timing, "capacity", lambda: Capacity(2, 1.8))
 
 
 def examine(model: keras.Model, is_measured: bool = True) -> dict[str, Any]:
@@ -88,14 +91,19 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Any:
 
 
 def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> None:
-    gains = {"inference": doctor_timing.Gain(22, 11, 1), "fit": doctor_timing.Gain(30, 12, 1)}
+    inference = doctor_timing.Gain(22, 11, 3, (2.0, 2.2, 1.9))
+    gains = {"inference": inference, "fit": doctor_timing.Gain(30, 12, 1)}
     monkeypatch.setattr(doctor_whole, "measured", lambda *_: gains.items())
     both = layers.Bidirectional(layers.LSTM(4, name="lstm"), name="both")
     text = printed(both)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1] == "  model   22 → 11 ms for a batch of 32, 2 times as fast"
-    assert lines[2] == "  fit     30 → 12 ms for a batch of 32, 2.5 times as fast"
+    assert lines[1] == "  model   22 → 11 ms for a batch of 32, 2 times as fast (1.9 to 2.2)"
+    assert lines[2] == "  fit     30 → 12 ms for a batch of 32, 2.5 times as fast (one round)"
+    assert (
+        lines[3] == "          random inputs without padding, of 100 steps where the model leaves"
+    )
+    assert "busy" not in text
     layer = "Bidirectional of keras.layers.LSTM, float32, [32, 4, 3] to [32, 4] each"
     assert f"  both: {layer}" in text
     assert text.count("    change  ") == 1
@@ -103,10 +111,57 @@ def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> No
     assert "instruction set" not in text and "medians" not in text
 
 
+def test_a_busy_machine(printed: Any, monkeypatch) -> None:
+    monkeypatch.setattr(doctor_timing, "capacity", lambda: Capacity(2, 1.79))
+    said = "busy the processors do the work of 1.79 of 2 threads only. Other processes are running"
+    assert said in " ".join(printed(layers.LSTM(4)).split())
+    assert "busy" not in printed(layers.LSTM(4), options=("--no-timing",))
+    found = json.loads(printed(layers.LSTM(4), options=("--json",)))["capacity"]
+    assert (found["threads"], found["value"]) == (2, 1.79)
+    assert found["note"].startswith("the processors do the work of 1.79")
+
+
+def test_the_range_is_that_of_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 1.0, 4.0, 2.0, 1.0, 6.0, 5.0, 2.0])  # the first two choose the rounds
+    monkeypatch.setattr(doctor_timing, "_seconds", lambda _: next(times))
+    monkeypatch.setattr(doctor_timing, "MODE_SECONDS", 6)
+    monkeypatch.setattr(doctor_timing, "MOST_ROUNDS", 25)
+    gain = doctor_timing.interleaved([lambda: None, lambda: None])
+    assert gain.ratios == (2.0, 6.0, 2.5)  # every second round begins with the replacement
+    assert gain.document()["ratio_range"] == [2.0, 6.0]
+    assert gain.ratio == 5.0 / 2.0
+
+
+def test_a_file_of_keras_2_beside_stock_layers(tmp_path: Path, capsys) -> None:
+    """Its layers are of this package once it is loaded, so stock ones are measured beside them."""
+    file = tmp_path / "old.h5"
+    arrays = writer.arrays("l", writer.UNITS, 3, 4, [4 * writer.UNITS])
+    layer = writer.layer("LSTM", "l", (None, None, 3), time_major=False)
+    writer.write(file, "2.8.0", [layer], {"l": arrays})
+    __main__.main(["doctor", str(file), "--json", "--no-exports"])
+    found = json.loads(capsys.readouterr().out)["whole_model"]
+    assert (found["replaced"], found["not_measured"]) == (1, None)
+    assert list(found["gain"]) == ["inference", "fit"]
+
+
+def test_the_model_before_is_the_stock_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: list[type] = []
+
+    def measured(models: Any, _: Any) -> Any:
+        kinds.extend(type(model.layers[0]) for model in models)
+        return iter(())
+
+    monkeypatch.setattr(doctor_whole, "measured", measured)
+    for layer, is_old in ((ours.LSTM(4), True), (layers.LSTM(4), False)):
+        model = keras.Sequential([keras.Input((None, 3)), layer])
+        doctor_whole.examine(model, SIZES, True, is_old=is_old)
+    assert kinds == [layers.LSTM, ours.LSTM] * 2
+
+
 def test_all_has_what_developers_need(printed: Any, monkeypatch) -> None:
     monkeypatch.setattr(doctor_whole, "measured", lambda *_: {}.items())
     text = printed(layers.LSTM(4), options=("--all",))
-    assert "(medians of 1)" in text
+    assert "(medians of 1)" in " ".join(text.split())
     for name in ("instruction set", "threads", "GPU kernels"):
         assert f"\n  {name:15}  " in text
 
@@ -128,7 +183,7 @@ def test_nothing_to_paste_where_the_conversion_is_slower(printed: Any, monkeypat
     slower = doctor_timing.Gain(1, 2, 1)
     monkeypatch.setattr(doctor_whole, "measured", lambda *_: [("inference", slower)])
     text = printed(layers.LSTM(4))
-    assert "  model   1 → 2 ms for a batch of 32, 0.5 times as fast\n" in text
+    assert "  model   1 → 2 ms for a batch of 32, 0.5 times as fast (one round)\n" in text
     assert "  fit     not measured: it has no weights to train\n" in text
     assert "in a shell" not in text
 

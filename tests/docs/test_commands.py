@@ -21,6 +21,8 @@ import tf_lstm_ops
 from pages import ROOT, blocks, run_examples
 from peers import command
 from tf_lstm_ops import __main__
+from tf_lstm_ops._capacity import Capacity
+from tf_lstm_ops.cli import doctor_timing
 
 from .commands import COMMANDS, TEXTS, By, Run, RunOnPage
 
@@ -177,6 +179,7 @@ def test_doctor_prints_what_is_shown(
     arguments = [*shlex.split(command)[2:], "--no-exports"]
     layer = keras.layers.LSTM(64, return_sequences=True, name="stock_lstm")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor_timing, "capacity", lambda: Capacity(2, 1.0))  # busy
     keras.Sequential([keras.Input((None, 16)), layer], name="tagger").save(arguments[1])
     assert __main__.main(arguments) == 1
     number = r"\d+(\.\d+)?(e\+\d+)?"

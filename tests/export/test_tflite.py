@@ -270,6 +270,18 @@ def test_int8_of_many_steps(tmp_path, rng, monkeypatch):
     assert not [t for t in File(path).interpreter.get_tensor_details() if ";" in t["name"]]
 
 
+def test_int8_of_too_many_steps(tmp_path, rng, monkeypatch):
+    assert lite_layers.INT8_STEPS == 1000  # as the pages say
+    monkeypatch.setattr(lite_layers, "INT8_STEPS", TIME - 1)
+    monkeypatch.setattr(lite_layers, "UNROLLED_STEPS", TIME - 1)
+    model = make_model(LSTM(4, name="a"), time=TIME, rng=rng)
+    with pytest.raises(
+        ValueError, match=f"layer a: quantize='int8' takes at most {TIME - 1} steps"
+    ):
+        tflite(model, tmp_path / "m", "int8", random(rng, 4, TIME, INPUTS))
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("layer", "masked"),

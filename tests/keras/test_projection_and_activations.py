@@ -11,13 +11,13 @@ from pairs import Sizes, assert_close, evaluate, make_mask, random_weights, roun
 
 import tf_lstm_ops
 from oracle import derivatives, keras_lstm_v2
-from tf_lstm_ops import composite
+from tf_lstm_ops import composite, op_definitions
 from tf_lstm_ops.weights import LSTMWeights
 
 SIZES = Sizes(batch=3, time=4, inputs=4, units=7)
 P = 3
 ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
-NAMES = tuple(keras_lstm_v2.ACTIVATIONS)
+NAMES = op_definitions.choices("KerasLSTM", "activation")
 # Each name at least once in each place.
 PAIRS = [(name, NAMES[(k * 3 + 1) % len(NAMES)]) for k, name in enumerate(NAMES)]
 ACTIVATIONS = [{"activation": a, "recurrent_activation": b} for a, b in PAIRS]

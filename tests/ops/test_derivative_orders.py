@@ -121,7 +121,7 @@ def test_the_pages_say_every_order() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "* [Derivatives of every order](docs/reference/features.md) of the rec" in readme
     changes = " ".join((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split())
-    assert changes.count("gradients of every order") == 3
+    assert changes.count("gradients of every order") == 1
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs" / "reference").glob("*.md")]
     for page in pages:
         text = " ".join(page.read_text(encoding="utf-8").split())

@@ -31,7 +31,7 @@ LSTM, GRU, GRU_RESET_BEFORE, LAYER_NORM_LSTM, LAYER_NORM_GRU, SIMPLE_RNN = 1, 2,
 FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 CONCATENATE, SUM, PRODUCT, AVERAGE = 1, 2, 3, 4
 SEQUENCE, ZERO_OUTPUT, CARRIES_NORMALIZED, IN_ORDER, STATES, MAKES_MASK = 1, 2, 4, 8, 16, 32
-_NAMES = (
+RECURRENT_FUNCTIONS = (
     *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
     *("leaky_relu", "silu", "gelu"),
 )
@@ -40,7 +40,7 @@ _NAMES_2 = (
     *("soft_shrink", "hard_shrink", "tanh_shrink", "threshold", "sparse_plus", "sparse_sigmoid"),
     *("exponential", "hard_silu", "mish", "log_sigmoid", "log_softmax", "gelu by tanh", "prelu"),
 )
-FUNCTIONS = {name: number for number, name in enumerate(_NAMES)} | {"softmax": 16}
+FUNCTIONS = {name: number for number, name in enumerate(RECURRENT_FUNCTIONS)} | {"softmax": 16}
 FUNCTIONS_2 = {name: number for number, name in enumerate(_NAMES_2, 17)}
 ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),

@@ -10,7 +10,7 @@ import pytest
 from keras import layers as stock
 
 from tf_lstm_ops import keras as ours
-from tf_lstm_ops.inference import Session
+from tf_lstm_ops.inference import Session, file
 
 Array = np.ndarray
 # Keras says so of a Sequential model, whose layers get the mask all the same.
@@ -163,13 +163,7 @@ def test_stock_layers(kind: str, sequences: bool, rng: np.random.Generator) -> N
         np.testing.assert_allclose(got, model(x, mask=mask).numpy(), atol=1e-5, err_msg=name)
 
 
-NAMES = (
-    *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
-    *("leaky_relu", "silu", "gelu"),
-)
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", file.FUNCTIONS)
 @pytest.mark.parametrize(
     ("layer", "options"),
     [(ours.LSTM, {}), (ours.GRU, {}), (ours.GRU, {"reset_after": False})],
@@ -184,7 +178,7 @@ def test_activations(
         np.testing.assert_array_equal(Session(model)(x), model(x).numpy())
 
 
-@pytest.mark.parametrize("name", [*NAMES, "softmax"])
+@pytest.mark.parametrize("name", file.DENSE_FUNCTIONS)
 @pytest.mark.parametrize("bias", [False, True])
 def test_dense_and_activation(name: str, bias: bool, rng: np.random.Generator) -> None:
     model = random_weights(

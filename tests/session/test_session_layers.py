@@ -10,11 +10,12 @@ from keras import layers
 
 from session import keras_models
 from session.keras_models import check
+from tf_lstm_ops.inference import file
 
 C, T = 6, 8
 ACTIVATIONS = (
-    *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
-    *("leaky_relu", "silu", "gelu", "softmax", "relu6", "celu", "selu", "softplus", "squareplus"),
+    *file.FUNCTIONS,
+    *("softmax", "relu6", "celu", "selu", "softplus", "squareplus"),
     *("soft_shrink", "hard_shrink", "tanh_shrink", "sparse_plus", "sparse_sigmoid", "exponential"),
     *("hard_silu", "mish", "log_sigmoid", "log_softmax"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tf_lstm_ops import _files
 from tf_lstm_ops.cli import CommandError, messages, output
 
 _AFTER = {
-    ".keras": 'keras.models.load_model("{}"), after import tf_lstm_ops',
+    ".keras": 'keras.models.load_model("{}")',
     ".session": 'tf_lstm_ops.inference.Session.load("{}") in Python, tf_lstm_ops_session_open in C',
     ".onnx": 'onnxruntime.InferenceSession("{}")',
 }
@@ -47,8 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(output.wrapped("note  ", " ".join(text.split()))))
     size = target.stat().st_size
     print("\n".join(output.wrapped("", f"{target} was written ({_bytes(size)}): {words}")))
-    print("\n".join(output.wrapped("next  ", _AFTER[target.suffix].format(target))))
+    words = _AFTER[target.suffix].format(target)
+    if target.suffix == ".keras" and _needs_package(target):
+        words += ", after import tf_lstm_ops"
+    print("\n".join(output.wrapped("next  ", words)))
     return 0
+
+
+def _needs_package(file: Path) -> bool:
+    """Whether a .keras file has a layer or a function of this package."""
+    with zipfile.ZipFile(file) as archive:
+        return b'"tf_lstm_ops>' in archive.read("config.json")
 
 
 def _converter(arguments: argparse.Namespace) -> Callable[[argparse.Namespace], str]:
@@ -134,7 +144,7 @@ def _weights_of(session: Any, arguments: argparse.Namespace) -> str:
     if arguments.weights == "float32":
         return "a session with float32 weights"
     count = kinds.count(arguments.weights)
-    others = "; the others would be slower" if count < len(kinds) else ""
+    others = "; the others stay float32 by their size" if count < len(kinds) else ""
     return f"a session with {arguments.weights} weights in {count} of {len(kinds)} layers{others}"
 
 

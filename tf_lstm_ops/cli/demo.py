@@ -13,7 +13,14 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops.cli import CommandError, require_matplotlib, training, vowels
+from tf_lstm_ops.cli import (
+    CommandError,
+    doctor_timing,
+    messages,
+    require_matplotlib,
+    training,
+    vowels,
+)
 from tf_lstm_ops.cli.arguments import LEAST_ACCURACY
 from tf_lstm_ops.cli.training import Training
 from tf_lstm_ops.keras import LSTM
@@ -120,11 +127,15 @@ def _print_summary(ours: Training, stock: Training) -> None:
     path = "one fused op per sequence" if layer.uses_fused_op else layer.fallback_reason
     compiled = " (compiled by XLA, Keras' default here)" if stock.model.jit_compile else ""
     mine, theirs = ours.seconds_per_epoch(), stock.seconds_per_epoch()
+    ratios = [b / a for a, b in zip(ours.seconds[1:], stock.seconds[1:], strict=True)]
     print(
         f"\npath taken     {path}\n"
         f"time per epoch {mine:.4f} s, stock {theirs:.4f} s{compiled}: "
-        f"{theirs / mine:.2f} times as fast as stock (medians without the first epoch)"
+        f"{theirs / mine:.2f} times as fast as stock (medians without the first epoch; "
+        f"{min(ratios):.2f} to {max(ratios):.2f} in single epochs)"
     )
+    if note := messages.busy(doctor_timing.capacity()):
+        print(f"busy           {note}")
 
 
 def report_accuracy(ours: Training, stock: Training) -> bool:

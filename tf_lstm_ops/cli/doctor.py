@@ -54,6 +54,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
         },
         "sizes": {"batch": arguments.batch, "steps": arguments.steps},
         "imports": arguments.modules,
+        "capacity": None,
         "whole_model": None,
         "layers": [],
         "exports": [],
@@ -70,7 +71,14 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
         report["layers"] = list(_layers(model, arguments))
         output.progress("measures the whole model")
         sizes = timing.Sizes(arguments.batch, arguments.steps)
-        report["whole_model"] = doctor_whole.examine(model, sizes, not arguments.no_timing)
+        is_old = report["model"]["keras_version"] is not None
+        report["whole_model"] = doctor_whole.examine(
+            model, sizes, not arguments.no_timing, is_old=is_old
+        )
+        if any(each["gain"] for each in (report["whole_model"], *report["layers"])):
+            output.progress("measures the capacity of the processors")
+            found = timing.capacity()
+            report["capacity"] = {**found._asdict(), "note": messages.busy(found)}
         for name in () if arguments.no_exports else exports.EXPORTS:
             output.progress(f"tries the export {name}")
             report["exports"].append(exports.attempt(name, model)._asdict())

@@ -9,7 +9,10 @@ import keras
 from tf_lstm_ops import _deviation
 from tf_lstm_ops.keras import class_names, counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.keras.old_files.arguments import HARD_SIGMOID_DIFFERS, has_hard_sigmoid
+from tf_lstm_ops.keras.old_files.arguments import (
+    HARD_SIGMOID_DIFFERS,
+    may_be_hard_sigmoid_of_keras_2,
+)
 from tf_lstm_ops.keras.types import GPUPath
 
 CONVERT = "tf_lstm_ops.keras.convert_model replaces it"
@@ -166,7 +169,7 @@ def _of_stock(layer: keras.Layer) -> tuple[str, Change | None]:
     if isinstance(new, str):
         return new, None
     if new.fallback_reason is None:
-        if has_hard_sigmoid(layer):
+        if may_be_hard_sigmoid_of_keras_2(layer):
             return f"it is {class_name(layer)}", Change(f"{CONVERT}. {_HARD_SIGMOID}", False, new)
         return f"it is {class_name(layer)}", Change(CONVERT, True, new)
     return new.fallback_reason, _other_options(new, f"; then {CONVERT}")

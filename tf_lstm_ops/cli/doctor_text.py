@@ -26,6 +26,7 @@ def lines(report: dict[str, Any], is_long: bool = False) -> Iterator[str]:
     yield f"{model['path']}" + (f": {model['name']}" if model["name"] else ": a SavedModel")
     if report["whole_model"]:
         yield from _of_whole_model(report)
+        yield from _of_measurement(report)
     if version := model["keras_version"]:
         words = f"Keras {version} wrote the file. Keras 3 does not load it, or computes otherwise."
         yield from wrapped("  ", words)
@@ -38,8 +39,8 @@ def lines(report: dict[str, Any], is_long: bool = False) -> Iterator[str]:
         yield ""
         yield from wrapped(
             "",
-            f"Recurrent layers (where the model leaves sizes open: batch {sizes['batch']}, "
-            f"{sizes['steps']} steps)",
+            f"Recurrent layers{' that load_h5 makes' if version else ''} (where the model leaves "
+            f"sizes open: batch {sizes['batch']}, {sizes['steps']} steps)",
         )
         for layer in _merged(report["layers"]):
             yield from _of_layer(layer, is_long)
@@ -66,20 +67,34 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
                 yield from wrapped(f"  {name:6}  ", f"not measured: {why}")
     elif not layers:
         yield from wrapped("  model   ", "it has no recurrent layers")
-    elif report["model"]["keras_version"]:
-        yield "  model   not measured, because Keras 3 does not compute the file as it is"
     elif not found["replaced"] and all(_is_ours(layer) for layer in layers):
         yield from wrapped("  model   ", "converted already: its layers are of this package")
     else:
         yield from wrapped("  model   ", f"not measured: {found['not_measured']}")
 
 
+def _of_measurement(report: dict[str, Any]) -> Iterator[str]:
+    """What was measured, and whether other processes disturbed it."""
+    if report["whole_model"]["gain"]:
+        words = (
+            f"random inputs without padding, of {report['sizes']['steps']} steps where the model "
+            "leaves them open (--steps); in brackets the range of the rounds"
+        )
+        if report["model"]["keras_version"]:
+            words += "; stock layers with the same weights → the layers that load_h5 makes"
+        yield from wrapped("          ", words)
+    if report["capacity"] and report["capacity"]["note"]:
+        yield from wrapped("  busy    ", report["capacity"]["note"])
+
+
 def _times(gain: dict[str, float]) -> str:
     return f"{gain['now_ms']:.3g} → {gain['after_ms']:.3g} ms"
 
 
-def _ratio(gain: dict[str, float]) -> str:
-    return f"{gain['ratio']:.2g} times as fast"
+def _ratio(gain: dict[str, Any]) -> str:
+    low, high = gain["ratio_range"]
+    of_rounds = "one round" if gain["rounds"] == 1 else f"{low:.2g} to {high:.2g}"
+    return f"{gain['ratio']:.2g} times as fast ({of_rounds})"
 
 
 def _is_ours(layer: dict[str, Any]) -> bool:
@@ -113,8 +128,14 @@ def _of_both(pair: list[dict[str, Any]]) -> dict[str, Any] | None:
     both = {}
     for mode in first:
         now, after = (first[mode][key] + second[mode][key] for key in ("now_ms", "after_ms"))
-        rounds = min(first[mode]["rounds"], second[mode]["rounds"])
-        both[mode] = {"now_ms": now, "after_ms": after, "ratio": now / after, "rounds": rounds}
+        lows, highs = zip(first[mode]["ratio_range"], second[mode]["ratio_range"], strict=True)
+        both[mode] = {
+            "now_ms": now,
+            "after_ms": after,
+            "ratio": now / after,
+            "ratio_range": [min(lows), max(highs)],  # that of the sum lies within
+            "rounds": min(first[mode]["rounds"], second[mode]["rounds"]),
+        }
     return both
 
 
@@ -146,7 +167,8 @@ def _to_paste(report: dict[str, Any]) -> Iterator[str]:
     whole, model = report["whole_model"], report["model"]
     if not whole or not (whole["replaced"] or model["keras_version"]):
         return
-    if whole["gain"] and all(gain["ratio"] <= 1 for gain in whole["gain"].values()):
+    is_slower = whole["gain"] and all(gain["ratio"] <= 1 for gain in whole["gain"].values())
+    if is_slower and not model["keras_version"]:
         return
     path = Path(model["path"])
     new = str(path.with_name(f"{path.stem}_fast.keras"))

@@ -13,7 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _capacity, _keras_private, _library
+from tf_lstm_ops._capacity import Capacity
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.states import batch_size
 
@@ -68,27 +69,31 @@ class Gain(NamedTuple):
       now: of the layer.
       after: of its replacement.
       rounds: the number of rounds.
+      ratios: how many times as fast the replacement was in each round.
     """
 
     now: float
     after: float
     rounds: int
+    ratios: tuple[float, ...] = ()
 
     @property
     def ratio(self) -> float:
         """How many times as fast the replacement is."""
         return self.now / self.after
 
-    def document(self) -> dict[str, float]:
+    def document(self) -> dict[str, Any]:
         """The times for ``--json``.
 
         Returns:
-          ``now_ms``, ``after_ms``, ``ratio`` and ``rounds``.
+          ``now_ms``, ``after_ms``, ``ratio``, ``ratio_range`` and ``rounds``.
         """
+        ratios = self.ratios or (self.ratio,)
         return {
             "now_ms": self.now,
             "after_ms": self.after,
             "ratio": self.ratio,
+            "ratio_range": [min(ratios), max(ratios)],
             "rounds": self.rounds,
         }
 
@@ -140,6 +145,15 @@ def _noted(
     return _keras_private.replaced_loops(
         (layer, functools.partial(noted, layer)) for layer in layers
     )
+
+
+def capacity() -> Capacity:
+    """Measures whether other processes take a part of the processors. It takes about a second.
+
+    Returns:
+      The capacity for the threads of a large call, at most one for each core.
+    """
+    return _capacity.measure(min(_library.cpu_info()["threads"], _capacity.core_count()))
 
 
 def measure(layer: keras.Layer, replacement: Any, call: Call) -> dict[str, Gain]:
@@ -197,7 +211,7 @@ def interleaved(pair: Sequence[Callable[[], Any]]) -> Gain:
       pair: what is now, and what is after the change; each returns tensors.
 
     Returns:
-      The medians.
+      The medians, and the ratio of each round.
     """
     for call in pair:  # traces
         call()
@@ -208,7 +222,7 @@ def interleaved(pair: Sequence[Callable[[], Any]]) -> Gain:
         for k in (0, 1) if number % 2 == 0 else (1, 0):
             seconds[k].append(_seconds(pair[k]))
     now, after = (1e3 * statistics.median(each) for each in seconds)
-    return Gain(now, after, rounds)
+    return Gain(now, after, rounds, tuple(a / b for a, b in zip(*seconds, strict=True)))
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -1,4 +1,4 @@
-"""The time of a whole model before and after `convert_model`."""
+"""The time of a whole model with stock layers and with those of this package."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ from tf_lstm_ops.export.states import batch_size
 from tf_lstm_ops.keras import convert_model
 
 
-def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, Any]:
+def examine(
+    model: keras.Model, sizes: Sizes, is_measured: bool, is_old: bool = False
+) -> dict[str, Any]:
     """Converts a model and measures both.
 
     Args:
       model: the model. It is compiled; its weights stay the same.
       sizes: what stands for unknown sizes.
       is_measured: whether to measure.
+      is_old: whether `load_h5` made it of a file of Keras 1 or 2. Then its layers are those of this
+        package already, and the model beside it is the one with stock layers.
 
     Returns:
       The part "whole_model" of the document of ``tf-lstm-ops doctor --json``.
@@ -33,12 +37,13 @@ def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, An
     try:
         with output.silence(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            converted = convert_model(model)
+            converted = convert_model(model, to="stock" if is_old else "fused")
     except Exception as error:  # a layer of the user's may raise anything
         why = f"convert_model cannot convert the model: {messages.one_line(error)}"
         return {**found, "not_measured": why}
+    before, after = (converted, model) if is_old else (model, converted)
     ours = doctor_layers.count_of_ours
-    found["replaced"] = ours(converted) - ours(model)
+    found["replaced"] = ours(after) - ours(before)
     if not found["replaced"]:
         return {**found, "not_measured": "convert_model replaces no layer"}
     if not is_measured:
@@ -47,7 +52,7 @@ def examine(model: keras.Model, sizes: Sizes, is_measured: bool) -> dict[str, An
     gains: dict[str, Any] = {}
     try:
         with output.silence():
-            for mode, gain in measured((model, converted), sizes):
+            for mode, gain in measured((before, after), sizes):
                 gains[mode] = gain.document()
     except Exception as error:  # a layer of the user's may raise anything
         found["not_measured"] = messages.one_line(error)

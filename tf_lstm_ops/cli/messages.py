@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tf_lstm_ops._capacity import WHY_LOW, Capacity
+
 # A code object as Keras writes it into a configuration: marshal's bytes, encoded with base64.
 _BYTE_CODE = re.compile(r"'(?:4w|Yw)[\w+/=\\]{20,}'")
 _COLOURS = re.compile(r"\x1b\[\d*m")
@@ -47,6 +49,20 @@ def one_line(error: Exception, limit: int = 400) -> str:
     text = _COLOURS.sub("", _BYTE_CODE.sub("'...'", cause(error)))
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def busy(capacity: Capacity) -> str | None:
+    """Why times that were just measured may be wrong.
+
+    Args:
+      capacity: of the processors.
+
+    Returns:
+      The reason; None if each thread had a core.
+    """
+    if not capacity.is_low:
+        return None
+    return f"the processors do the work of {capacity} only. {WHY_LOW} Measure again without them."
 
 
 def no_stream(session: Any) -> str | None:

@@ -10,9 +10,9 @@ from typing import Any
 from tf_lstm_ops import _received
 from tf_lstm_ops.inference import file
 
-# Products of fewer weights than this are not faster with these weights than with float32:
-# benchmarks/NOTES.md, "int8 and bfloat16 in sessions". A rule by the processor would give other
-# results on another one.
+# Products of fewer weights than this may be slower with these weights than with float32:
+# benchmarks/NOTES.md, "int8 and bfloat16 in sessions". Where int8 begins to be faster depends on
+# the processor, and a rule by the processor would give other results on another one.
 _LEAST_WEIGHTS = {"int8": 16384, "bfloat16": 0, "float32": 0}
 _MOST_DEPTH = 65536  # of int8: 2**16 products of 255 * 127 fit in an int32
 _CELLS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import keras
@@ -18,7 +18,11 @@ from tf_lstm_ops.keras import (
 )
 from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.keras.old_files.arguments import HARD_SIGMOID_DIFFERS, has_hard_sigmoid
+from tf_lstm_ops.keras.old_files.arguments import (
+    HARD_SIGMOID_DIFFERS,
+    mark_hard_sigmoid,
+    may_be_hard_sigmoid_of_keras_2,
+)
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
@@ -51,8 +55,8 @@ def convert_model(
     layers becomes ``tf_lstm_ops.keras.Bidirectional``. A warning names the recurrent layers that
     are not replaced, each with the reason; ``fallback_reasons`` returns them. With ``to="stock"``,
     layers and cells of tf_lstm_ops become those of ``keras.layers``. Files of the new model need no
-    tf_lstm_ops. If one of the layers has an option that its stock layer lacks, nothing is
-    converted.
+    tf_lstm_ops, except for `keras_2_hard_sigmoid`. If one of the layers has an option that its
+    stock layer lacks, nothing is converted.
 
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
@@ -86,12 +90,13 @@ def convert_model(
         of all such layers.
     """
     require_model(model)
-    if to == "fused":
-        _warn_of_hard_sigmoid(model)
     if to not in _TARGETS:
         raise ValueError(f"to must be 'fused' or 'stock'. Received: to={to!r}")
     if not isinstance(custom_objects, dict | None):
         raise TypeError(f"custom_objects must be a dictionary. Received: {custom_objects!r}")
+    doubtful = list(model_layers.located(model, may_be_hard_sigmoid_of_keras_2))
+    if to == "fused" and doubtful:
+        _warn_of_hard_sigmoid(dict.fromkeys(each.path for each in doubtful))
     with user_objects.known(model, custom_objects), default_dtype_policy(model.dtype_policy):
         stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
@@ -106,6 +111,8 @@ def convert_model(
         copy = model_copy.copied(model, to, stacks)
         with counterparts.undone_on_error() as remember:
             _convert(copy, to, remember)
+        if not doubtful:
+            mark_hard_sigmoid(copy)
         if model.compiled:
             try:
                 model_copy.copy_training(model, copy)
@@ -146,16 +153,13 @@ def _convert(model: keras.Model, to: str, remember: counterparts.Remember) -> No
             _convert_wrapper(layer, to)
 
 
-def _warn_of_hard_sigmoid(model: keras.Model) -> None:
+def _warn_of_hard_sigmoid(paths: Iterable[str]) -> None:
     """A model does not say whether Keras 2 trained it, and Keras itself does not ask."""
-    names = [layer.name for layer in _keras_private.layers_of(model) if has_hard_sigmoid(layer)]
-    if names:
-        warnings.warn(
-            f"{HARD_SIGMOID_DIFFERS}. If Keras 1 or 2 trained the model, open its file with "
-            "tf_lstm_ops.keras.load_h5 instead. Layers with hard_sigmoid: "
-            f"{', '.join(dict.fromkeys(names))}",
-            stacklevel=3,
-        )
+    warnings.warn(
+        f"{HARD_SIGMOID_DIFFERS}. If Keras 1 or 2 trained the model, open its file with "
+        f"tf_lstm_ops.keras.load_h5 instead. Layers with hard_sigmoid: {', '.join(paths)}",
+        stacklevel=3,
+    )
 
 
 def _warn_of_layers_left_alone(model: keras.Model, to: str) -> None:

@@ -292,7 +292,8 @@ double ActivationFunction::element_time() const {
 }
 
 ActivationFunction ReadFunction(NodeReader* reader, uint32_t last) {
-  constexpr auto kLastOfCore = static_cast<uint32_t>(Activation::kGelu);
+  constexpr auto kLastOfCore = static_cast<uint32_t>(Activation::kCount) - 1;
+  static_assert(kLastOfCore < kSoftmax, "no number of the file is left");
   ActivationFunction function;
   function.number = reader->Activation(0, last);
   if (function.number > kLastOfCore && function.number < kSoftmax) {

@@ -20,7 +20,7 @@ enum Directions : uint32_t { kForwards = 1, kBackwards = 2, kBoth = 3 };
 constexpr auto kRelu = static_cast<uint32_t>(Activation::kRelu);
 constexpr auto kTanh = static_cast<uint32_t>(Activation::kTanh);
 constexpr auto kSigmoid = static_cast<uint32_t>(Activation::kSigmoid);
-constexpr auto kLastActivation = static_cast<uint32_t>(Activation::kGelu);
+constexpr auto kLastActivation = static_cast<uint32_t>(Activation::kCount) - 1;
 
 bool HasLayerNorm(uint32_t cell) {
   return cell == kLayerNormLstmCell || cell == kLayerNormGruCell;

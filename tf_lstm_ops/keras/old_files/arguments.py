@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras.old_files import safety
 from tf_lstm_ops.weights import keras_2
 
@@ -36,15 +37,30 @@ HARD_SIGMOID_DIFFERS = (
 )
 
 
-def has_hard_sigmoid(layer: Any) -> bool:
-    """Whether a layer has Keras 3's hard_sigmoid.
+_IS_CHECKED = "_tf_lstm_ops_hard_sigmoid_is_of_keras_3"  # an attribute of layers
+
+
+def mark_hard_sigmoid(model: Any) -> None:
+    """Notes that a model computes as it should with Keras 3's hard_sigmoid.
+
+    Args:
+      model: a model or layer whose weights `load_h5` or `load_h5_weights` has set.
+    """
+    for layer in _keras_private.layers_of(model):
+        object.__setattr__(layer, _IS_CHECKED, True)  # Keras would track the attribute
+
+
+def may_be_hard_sigmoid_of_keras_2(layer: Any) -> bool:
+    """Whether a layer has Keras 3's hard_sigmoid, and nothing is known of its weights.
 
     Args:
       layer: a layer of any class.
 
     Returns:
-      True if it is an activation of the layer.
+      True if it is an activation of the layer, unless `mark_hard_sigmoid` had the layer.
     """
+    if getattr(layer, _IS_CHECKED, False):
+        return False
     part = keras_2.cell_of(layer)
     functions = (getattr(part, name, None) for name in ("activation", "recurrent_activation"))
     return any(function is keras.activations.hard_sigmoid for function in functions)

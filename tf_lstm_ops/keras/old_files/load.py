@@ -14,6 +14,7 @@ import keras
 from tf_lstm_ops import _files, _keras_private
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
+    arguments,
     budget,
     defaults,
     keras_files,
@@ -82,7 +83,9 @@ def load_h5(
             model = _of_keras_file(where, objects)
         else:
             model = _of_h5_file(where, objects)
-        return convert.convert_loaded(model)
+        model = convert.convert_loaded(model)
+        arguments.mark_hard_sigmoid(model)
+        return model
 
 
 def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
@@ -220,6 +223,7 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     ]
     _assign(model, values)
     if file.major < 3:
+        arguments.mark_hard_sigmoid(model)
         defaults.warn_of_others(model, file, pairs)
 
 
