@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backends/cpu/layer.h"
+#include "backends/cpu/thread_count.h"
 #include "backends/cpu/multi_layer_pass.h"
 #include "core/dropout.h"
 #include "core/reserve.h"

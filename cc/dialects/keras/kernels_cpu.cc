@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/layer.h"
+#include "backends/cpu/thread_count.h"
 #include "backends/cpu/masked_steps.h"
 #include "dialects/common/call_cpu.h"
 #include "dialects/keras/problem.h"
