@@ -1,5 +1,6 @@
 // Tests of backends/cpu/layer.h, with an engine that records its calls.
 #include "backends/cpu/layer.h"
+
 #include "backends/cpu/thread_count.h"
 
 #if !defined(_WIN32)
