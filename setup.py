@@ -66,7 +66,8 @@ with tempfile.TemporaryDirectory() as build_base:
         long_description=long_description((ROOT / "README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
         project_urls=project_urls(),
-        install_requires=DEPENDENCIES + OF_A_CLONE * (not IS_RELEASE and not native.sessions_only()),
+        install_requires=DEPENDENCIES
+        + OF_A_CLONE * (not IS_RELEASE and not native.sessions_only()),
         ext_modules=[Extension(f"tf_lstm_ops._lib.{name}", sources=[]) for name in LIBRARIES],
         cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
         options={"build": {"build_base": build_base}},
