@@ -148,7 +148,7 @@ INFERENCE_LINKOPTS_MACOS = [
 # from it.
 SESSIONS_ONLY_VARIABLE = "TF_LSTM_OPS_SESSIONS_ONLY"
 SESSIONS_ONLY_COPTS = ["-DTF_LSTM_OPS_SESSIONS_ONLY"]
-TRAINING_SOURCES = ["cc/backends/cpu/layer.cc", "cc/backends/cpu/training_engine.cc"]
+SESSIONS_ONLY_LEFT_OUT = ["cc/backends/cpu/layer.cc", "cc/backends/cpu/training_engine.cc"]
 
 # The static library of sessions, on Linux. Its one object contains those of the shared
 # library and the parts of the C++ runtime that they use. All symbols but the functions of

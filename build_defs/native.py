@@ -104,7 +104,7 @@ def inference_units(machine: str) -> list[Unit]:
     return [
         unit._replace(flags=[*FLAGS["SESSIONS_ONLY_COPTS"], *unit.flags])
         for unit in found
-        if unit.source not in FLAGS["TRAINING_SOURCES"]
+        if unit.source not in FLAGS["SESSIONS_ONLY_LEFT_OUT"]
     ]
 
 

@@ -280,7 +280,7 @@ def test_a_build_for_sessions_only(native, monkeypatch):
         assert native.libraries(system) == ["libtf_lstm_ops_inference.so"]
     assert all("-DTF_LSTM_OPS_SESSIONS_ONLY" in unit.flags for unit in units)
     left_out = {unit.source for unit in whole} - {unit.source for unit in units}
-    assert left_out == set(native.FLAGS["TRAINING_SOURCES"])
+    assert left_out == set(native.FLAGS["SESSIONS_ONLY_LEFT_OUT"])
     for value in ("0", ""):
         monkeypatch.setenv("TF_LSTM_OPS_SESSIONS_ONLY", value)
         assert native.inference_units("x86_64") == whole
