@@ -4,7 +4,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -19,7 +19,8 @@ def test_the_entry_point_names_the_folder() -> None:
     found = re.search(r"^\[project.entry-points.pyinstaller40\]\nhook-dirs = \"(.*)\"", text, re.M)
     assert found[1] == f"{_pyinstaller.__name__}:{_pyinstaller.get_hook_dirs.__name__}"
     [folder] = _pyinstaller.get_hook_dirs()
-    assert (Path(folder) / "hook-tf_lstm_ops.py").is_file()
+    for place in (".", "pre_find_module_path"):
+        assert (Path(folder) / place / "hook-tf_lstm_ops.py").is_file()
 
 
 def test_every_module_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +35,16 @@ def test_every_module_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     found = runpy.run_path(str(PACKAGE / "_pyinstaller" / "hook-tf_lstm_ops.py"))["hiddenimports"]
     assert {"tf_lstm_ops", "tf_lstm_ops.keras", "tf_lstm_ops.cli.info"} <= set(found)
     assert {"tf_lstm_ops.inference.layers", "tf_lstm_ops.weights.keras"} <= set(found)
-    assert len(found) == len(set(found)) == len([*PACKAGE.rglob("*.py")]) - 1  # the hook
+    assert len(found) == len(set(found)) == len([*PACKAGE.rglob("*.py")]) - 2  # the hooks
+
+
+def test_the_package_is_found_where_python_finds_it() -> None:
+    """As an editable installation needs it."""
+    pytest.importorskip("PyInstaller", reason="it finds the package")
+    file = PACKAGE / "_pyinstaller" / "pre_find_module_path" / "hook-tf_lstm_ops.py"
+    api = SimpleNamespace(module_name="tf_lstm_ops", search_dirs=[])
+    runpy.run_path(str(file))["pre_find_module_path"](api)
+    assert [Path(folder).resolve() for folder in api.search_dirs] == [PACKAGE.parent.resolve()]
 
 
 def test_the_libraries_are_added() -> None:

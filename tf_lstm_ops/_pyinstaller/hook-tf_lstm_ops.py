@@ -17,7 +17,7 @@ def _modules() -> list[str]:
     folder = Path(get_package_paths(PACKAGE)[1])
     files = [file.relative_to(folder.parent).with_suffix("") for file in folder.rglob("*.py")]
     names = (file.parent if file.name == "__init__" else file for file in files)
-    return [".".join(name.parts) for name in names if "-" not in name.name]
+    return [".".join(name.parts) for name in names if "-" not in name.name]  # no hook
 
 
 hiddenimports = _modules()
