@@ -28,6 +28,7 @@ OF_A_CLONE = [
 ]
 # A source distribution has this file; scripts/release/build sets the variable.
 IS_RELEASE = (ROOT / "PKG-INFO").exists() or os.environ.get("TF_LSTM_OPS_RELEASE") == "1"
+REQUIRES_TENSORFLOW = not IS_RELEASE and not native.sessions_only()
 
 
 class BuildNative(build_ext):
@@ -66,7 +67,7 @@ with tempfile.TemporaryDirectory() as build_base:
         long_description=long_description((ROOT / "README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
         project_urls=project_urls(),
-        install_requires=DEPENDENCIES + OF_A_CLONE * (not IS_RELEASE),
+        install_requires=DEPENDENCIES + OF_A_CLONE * REQUIRES_TENSORFLOW,
         ext_modules=[Extension(f"tf_lstm_ops._lib.{name}", sources=[]) for name in LIBRARIES],
         cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel},
         options={"build": {"build_base": build_base}},

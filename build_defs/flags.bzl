@@ -143,6 +143,13 @@ INFERENCE_LINKOPTS_MACOS = [
     "-Wl,-exported_symbol,_tf_lstm_ops_stream_*",
 ]
 
+# With the variable = 1 an installation has this library only, for programs without
+# TensorFlow. The define, and the lack of the sources, leave out what the linker would remove
+# from it.
+SESSIONS_ONLY_VARIABLE = "TF_LSTM_OPS_SESSIONS_ONLY"
+SESSIONS_ONLY_COPTS = ["-DTF_LSTM_OPS_SESSIONS_ONLY"]
+SESSIONS_ONLY_LEFT_OUT = ["cc/backends/cpu/layer.cc", "cc/backends/cpu/training_engine.cc"]
+
 # The static library of sessions, on Linux. Its one object contains those of the shared
 # library and the parts of the C++ runtime that they use. All symbols but the functions of
 # include/tf_lstm_ops.h are local to it: a linker that took single objects from an archive

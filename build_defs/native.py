@@ -8,6 +8,8 @@ where that is installed and $CXX is not set.
 kernels with sanitizers and prints its path; ``--coverage`` builds it with counters for gcov. The
 variable $TF_LSTM_OPS_LIBRARY makes the package load it.
 
+With $TF_LSTM_OPS_SESSIONS_ONLY = 1 the only library is that of sessions.
+
 ``python3 build_defs/native.py > compile_commands.json`` writes the compilation database that
 clang-tidy and editors read.
 """
@@ -64,8 +66,23 @@ def compiler() -> list[str]:
     )
 
 
+def sessions_only() -> bool:
+    """Whether the environment variable asks for the library of sessions only.
+
+    Raises:
+      BuildError: the variable has another value than 0 and 1.
+    """
+    name = FLAGS["SESSIONS_ONLY_VARIABLE"]
+    value = os.environ.get(name) or "0"
+    if value not in ("0", "1"):
+        raise BuildError(f"the environment variable {name} must be 0 or 1, but is {value}")
+    return value == "1"
+
+
 def libraries(system: str) -> list[str]:
     """File names of the libraries that the package has on "Linux", "Darwin" or another system."""
+    if sessions_only():
+        return [FLAGS["INFERENCE_LIBRARY"]]
     gpu = {"Darwin": "METAL_LIBRARY", "Linux": "CUDA_LIBRARY"}.get(system)
     return [FLAGS["LIBRARY"], FLAGS["INFERENCE_LIBRARY"], *([FLAGS[gpu]] if gpu else [])]
 
@@ -81,7 +98,14 @@ def inference_units(machine: str) -> list[Unit]:
         unit._replace(flags=unit.flags + FLAGS["SESSION_COPTS"])
         for unit in _baseline_units("SESSION_SOURCES", machine)
     ]
-    return _with_simd([*session, *_baseline_units("INFERENCE_SOURCES", machine)], machine)
+    found = _with_simd([*session, *_baseline_units("INFERENCE_SOURCES", machine)], machine)
+    if not sessions_only():
+        return found
+    return [
+        unit._replace(flags=[*FLAGS["SESSIONS_ONLY_COPTS"], *unit.flags])
+        for unit in found
+        if unit.source not in FLAGS["SESSIONS_ONLY_LEFT_OUT"]
+    ]
 
 
 def _with_simd(baseline: list[Unit], machine: str) -> list[Unit]:
@@ -242,10 +266,15 @@ def build_possible(outputs: Sequence[Path], folder: Path, jobs: int | None = Non
 
 def build_checkout(jobs: int | None = None) -> None:
     """Brings the libraries in this checkout up to date, with ccache where that is installed and
-    $CXX is not set. Arguments and errors: those of `build_possible`.
+    $CXX is not set, and removes those that are not wanted. Arguments and errors: those of
+    `build_possible`.
     """
     _use_ccache()
-    build_possible([LIBRARIES / name for name in libraries(platform.system())], OBJECTS, jobs)
+    wanted = libraries(platform.system())
+    for library in LIBRARIES.glob("*.so"):
+        if library.name not in wanted:
+            library.unlink()
+    build_possible([LIBRARIES / name for name in wanted], OBJECTS, jobs)
 
 
 def build_instrumented(wanted: str, jobs: int | None = None) -> Path:

@@ -28,7 +28,7 @@ if not _library.is_built():
     # This is the source folder of a checkout, found first because it is in the current directory.
     # The installed package replaces this module.
     _library.import_installed(__name__)
-elif not IS_PROGRAM:
+elif _library.has_ops() and not IS_PROGRAM:
     _start.follow_imports()
 
 

@@ -17,6 +17,11 @@ from . import _cuda_stream
 # Not resolved: under Bazel the files are links, and the library is beside the links.
 _PACKAGE = pathlib.Path(__file__).absolute().parent
 _FILE = pathlib.Path("_lib") / "tf_lstm_ops.so"  # in the package
+_SESSIONS_FILE = _FILE.with_name("libtf_lstm_ops_inference.so")
+SESSIONS_ONLY = (
+    "sessions only, without the layers and ops, as after a build with TF_LSTM_OPS_SESSIONS_ONLY=1"
+)
+REBUILD = "To have them, run 'pip install .' without that variable in the folder that has setup.py."
 
 
 def path() -> pathlib.Path:
@@ -32,12 +37,35 @@ def path() -> pathlib.Path:
 
 
 def is_built() -> bool:
-    """Whether the package has its native library.
+    """Whether the package has its native libraries, or that of sessions only.
 
     Returns:
       False in the source folder of a checkout.
     """
-    return (_PACKAGE / _FILE).exists() or path().exists()
+    return _has_library(_PACKAGE) or path().exists()
+
+
+def has_ops() -> bool:
+    """Whether the package has the library of the ops.
+
+    Returns:
+      False in an installation for sessions only.
+    """
+    return path().exists()
+
+
+def check_ops() -> None:
+    """Checks that the package has the library of the ops.
+
+    Raises:
+      ImportError: it has not. The message says how to build it.
+    """
+    if not has_ops():
+        raise ImportError(f"this installation of tf_lstm_ops has {SESSIONS_ONLY}. {REBUILD}")
+
+
+def _has_library(package: pathlib.Path) -> bool:
+    return (package / _FILE).exists() or (package / _SESSIONS_FILE).exists()
 
 
 def import_installed(name: str) -> None:
@@ -54,7 +82,7 @@ def import_installed(name: str) -> None:
         # Another source folder, or a link to this one, would search again without end.
         if not (spec and spec.loader and spec.origin):
             continue
-        if (pathlib.Path(spec.origin).parent / _FILE).exists():
+        if _has_library(pathlib.Path(spec.origin).parent):
             break
     else:
         raise ImportError(

@@ -11,10 +11,11 @@ def ops() -> None:
     """Imports TensorFlow, and registers the ops, kernels and gradients. A second call does nothing.
 
     Raises:
-      ImportError: TensorFlow is not installed, or is too old.
+      ImportError: TensorFlow is not installed, or is too old; or the package has no ops.
       ValueError: an environment variable has a wrong value; see `_library.register`.
     """
     global _is_done
+    _library.check_ops()
     _tensorflow.check()  # if it imports TensorFlow, `_start` calls this function at the end of that
     if _is_done:
         return

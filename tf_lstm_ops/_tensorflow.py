@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 
+from tf_lstm_ops._optional import pip_install
+
 OLDEST = (2, 18)
 INSTALL = (
-    "Type one of: pip install 'tf_lstm_ops[tensorflow]', "
-    "pip install 'tf_lstm_ops[tensorflow-cpu]', pip install tf-nightly"
+    f"Type one of: {pip_install('tensorflow', 'keras')}, "
+    f"{pip_install('tensorflow-cpu', 'keras')}, pip install tf-nightly"
 )
 
 

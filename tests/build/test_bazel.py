@@ -34,7 +34,7 @@ def test_bazel_uses_every_list(root, flags):
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     of_setup = (
         *("METAL_", "MACOS_", "WINDOWS_"),
-        *("STRICT_", "INSTRUMENT_", "SANITIZE_", "COVERAGE_", "ARCHIVE_"),
+        *("SESSIONS_ONLY_", "STRICT_", "INSTRUMENT_", "SANITIZE_", "COVERAGE_", "ARCHIVE_"),
     )
     of_both = {name for name in flags if not name.startswith(of_setup)}
     assert loaded == of_both

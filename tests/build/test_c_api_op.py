@@ -38,7 +38,7 @@ def test_page_shows_the_files() -> None:
     assert whole == (EXAMPLE / "src" / "clip_rows.cc").read_text()
     assert part in (EXAMPLE / "src" / "scale_rows.cc").read_text()
     assert blocks(PAGE, "python")[0] == (EXAMPLE / "src" / "clip_rows" / "__init__.py").read_text()
-    assert blocks((EXAMPLE / "README.md").read_text(), "sh")[0] == blocks(PAGE, "sh")[0]
+    assert blocks((EXAMPLE / "README.md").read_text(), "sh")[:2] == blocks(PAGE, "sh")[:2]
 
 
 def test_source_has_no_warnings(cxx) -> None:
@@ -65,9 +65,10 @@ def environment(tmp_path_factory, cxx) -> dict[str, str]:
 
 @pytest.mark.full
 def test_commands_of_the_page(environment, tmp_path) -> None:
-    """They install the project and run its tests, of values, derivatives, shapes and errors."""
+    """They install the project and run its tests, of values, derivatives, shapes and errors. Those
+    of a new environment, which download TensorFlow, are in docs/test_installs.py."""
     project = copy_project(tmp_path / "project")
-    shell = ["sh", "-e", "-c", blocks(PAGE, "sh")[0]]
+    shell = ["sh", "-e", "-c", blocks(PAGE, "sh")[1] + "pytest\n"]
     done = run(shell, cwd=project, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^=+ \d\d passed in ", done.stdout, re.MULTILINE), done.stdout
@@ -78,15 +79,17 @@ def test_commands_of_the_page(environment, tmp_path) -> None:
 
 def test_the_commands_of_the_readme() -> None:
     """They copy the project, and run what the page runs."""
-    [copy, build] = blocks((ROOT / "README.md").read_text(), "sh")[0].splitlines()
+    readme = blocks((ROOT / "README.md").read_text(), "sh")[0].replace(".venv/bin/", "")
+    [copy, _, *build] = readme.replace("\n", " && ").strip(" &").split(" && ")
     assert copy.split()[:3] == ["cp", "-r", EXAMPLE.relative_to(ROOT).as_posix()]
-    assert build.split(" && ") == blocks(PAGE, "sh")[0].splitlines()
+    page = blocks(PAGE, "sh")[0].replace(" && . .venv/bin/activate", "")
+    assert build == page.splitlines()
 
 
 @pytest.mark.full
 def test_the_command_of_the_compiler(environment, tmp_path) -> None:
     project = copy_project(tmp_path / "project")
-    done = run(["sh", "-e", "-c", blocks(PAGE, "sh")[1]], cwd=project, env=environment)
+    done = run(["sh", "-e", "-c", blocks(PAGE, "sh")[2]], cwd=project, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     program = "import tensorflow as tf; print(tf.load_op_library('./libclip_rows.so'))"
     assert run(["python", "-c", program], cwd=project, env=environment).returncode == 0
@@ -96,9 +99,9 @@ def test_the_command_of_the_compiler(environment, tmp_path) -> None:
 def test_a_copy_under_another_name(environment, tmp_path) -> None:
     """The commands of the README leave no old name, and the tests of the copy pass."""
     project = copy_project(tmp_path / "project")
-    install, rename = blocks((EXAMPLE / "README.md").read_text(), "sh")
+    _, install, rename = blocks((EXAMPLE / "README.md").read_text(), "sh")
     (project / "README.md").unlink()
-    done = run(["sh", "-e", "-c", rename + install], cwd=project, env=environment)
+    done = run(["sh", "-e", "-c", f"{rename}{install}pytest"], cwd=project, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^=+ \d\d passed in ", done.stdout, re.MULTILINE), done.stdout
     files = [f for f in project.rglob("*") if f.suffix in (".py", ".cc", ".h", ".toml")]

@@ -267,3 +267,23 @@ def test_without_the_metal_library_the_package_is_built(native, monkeypatch, tmp
     monkeypatch.setattr(native, "build", fail)
     with pytest.raises(native.BuildError, match="no compiler"):
         native.build_possible(outputs, tmp_path)
+
+
+def test_a_build_for_sessions_only(native, monkeypatch):
+    """One library, compiled without the functions for training; in CMake, too."""
+    monkeypatch.delenv("TF_LSTM_OPS_SESSIONS_ONLY", raising=False)
+    whole = native.inference_units("x86_64")
+    assert len(native.libraries("Linux")) == 3 and not native.sessions_only()
+    monkeypatch.setenv("TF_LSTM_OPS_SESSIONS_ONLY", "1")
+    units = native.inference_units("x86_64")
+    for system in ("Linux", "Darwin", "Windows"):
+        assert native.libraries(system) == ["libtf_lstm_ops_inference.so"]
+    assert all("-DTF_LSTM_OPS_SESSIONS_ONLY" in unit.flags for unit in units)
+    left_out = {unit.source for unit in whole} - {unit.source for unit in units}
+    assert left_out == set(native.FLAGS["SESSIONS_ONLY_LEFT_OUT"])
+    for value in ("0", ""):
+        monkeypatch.setenv("TF_LSTM_OPS_SESSIONS_ONLY", value)
+        assert native.inference_units("x86_64") == whole
+    monkeypatch.setenv("TF_LSTM_OPS_SESSIONS_ONLY", "yes")
+    with pytest.raises(native.BuildError, match="must be 0 or 1, but is yes"):
+        native.libraries("Linux")

@@ -266,7 +266,7 @@ def test_exports_are_tried(tmp_path: Path, capsys, monkeypatch) -> None:
 
     def fails(model: Any, path: Path) -> None:
         print("noise")
-        raise ImportError(f"{path} needs pip install 'tf_lstm_ops[onnx]'")
+        raise ImportError(f"{path} needs pip install 'onnx>=1.16'")
 
     monkeypatch.setitem(doctor_exports.EXPORTS, "onnx", fails)
     found = doctor(capsys, file)[1]["exports"]
@@ -277,7 +277,7 @@ def test_exports_are_tried(tmp_path: Path, capsys, monkeypatch) -> None:
         ("tflite", True),
         ("session", True),
     ]
-    assert found[2]["reason"] == "PATH needs pip install 'tf_lstm_ops[onnx]'"
+    assert found[2]["reason"] == "PATH needs pip install 'onnx>=1.16'"
 
 
 @pytest.mark.full

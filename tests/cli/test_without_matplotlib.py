@@ -56,5 +56,5 @@ def test_what_draws_a_picture_says_how_to_install_it(found):
     status, printed, errors, files = found["demo"]
     assert (status, printed) == (1, "")
     assert errors.startswith("tf-lstm-ops: the picture needs matplotlib")
-    assert errors.endswith("\npip install 'tf_lstm_ops[demo]'\n")
+    assert errors.endswith("\npip install 'matplotlib>=3.8'\n")
     assert files == []

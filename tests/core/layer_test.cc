@@ -1,6 +1,8 @@
 // Tests of backends/cpu/layer.h, with an engine that records its calls.
 #include "backends/cpu/layer.h"
 
+#include "backends/cpu/thread_count.h"
+
 #if !defined(_WIN32)
 #include <sys/wait.h>
 #include <unistd.h>

@@ -47,6 +47,7 @@ CMAKE = By("tests/build/test_session_cmake.py", "test_builds_and_installs_the_li
 TUTORIAL = By("tests/docs/test_tutorial.py", "test_commands_of_the_tutorial", ())
 FRAMEWORKS = By("tests/docs/test_other_frameworks.py", "test_a_program_in_c", ())
 C_API_OP = By("tests/build/test_c_api_op.py", "test_commands_of_the_page", ())
+INSTALLS = By("tests/docs/test_installs.py", "test_commands_in_a_bare_environment", ())
 C_API_COMPILER = By("tests/build/test_c_api_op.py", "test_the_command_of_the_compiler", ())
 IMPORT = "import tensorflow as tf"
 
@@ -115,12 +116,13 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     'cc -std=c11 stream.c -I"$INCLUDE" -L"$LIB" -Wl,-rpath,"$LIB" -ltf_lstm_ops_inference -lm '
     "-o stream": FRAMEWORKS,
     "./stream net.session 1 1000": FRAMEWORKS,
+    "pip install '.[test]'": INSTALLS,
+    "pip install 'setuptools>=77'": INSTALLS,
     "pip install --no-build-isolation '.[test]'": C_API_OP,
-    "cp -r examples/c_api_op my_op && cd my_op": By(
-        "tests/build/test_c_api_op.py", "test_the_commands_of_the_readme", ("cp",)
-    ),
-    "pip install --no-build-isolation '.[test]' && pytest": C_API_OP,
+    "cp -r examples/c_api_op ../my_op && cd ../my_op && python3 -m venv .venv": INSTALLS,
+    ".venv/bin/pip install '.[test]' && .venv/bin/pytest": INSTALLS,
     "pytest": C_API_OP,
+    "TF_LSTM_OPS_SESSIONS_ONLY=1 pip install .": INSTALLS,
     f'python -c "{IMPORT}; print(*tf.sysconfig.get_link_flags())" > link_flags': C_API_COMPILER,
     f"python -c \"{IMPORT}; print('-isystem', tf.sysconfig.get_include())\" > headers": (
         C_API_COMPILER

@@ -1,6 +1,7 @@
 """A package that only some functions need is missing: the error has the command to type."""
 
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,11 @@ import tensorflow as tf
 from pages import ROOT
 from peers.frameworks import PEERS
 from tf_lstm_ops import _optional, export, weights
-from tf_lstm_ops.cli import CommandError, require_matplotlib
+from tf_lstm_ops.cli import CommandError, doctor_environment, require_matplotlib
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import LSTM
 
-# As the package calls it: module, purpose, extra.
-CALL = re.compile(r'_optional\.require\(\s*"([\w.]+)", f?"[^"]+", "([\w-]+)"\s*\)')
+COMMAND = re.compile(r"pip install( '[\w-]+[<>=.,\d]*')+")
 
 
 def model() -> keras.Model:
@@ -55,15 +55,15 @@ def read_safetensors(path: Path) -> None:
     weights.LSTMWeights.from_safetensors(path)
 
 
-CALLS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "onnx": (lambda path: export.onnx(model(), path), "onnx"),
-    "tf2onnx": (lambda path: export.onnx(model(), path), "onnx"),
-    "ai_edge_litert": (lambda path: export.tflite(model(), path), "tflite"),
-    "safetensors": (read_safetensors, "safetensors"),
-    "torch": (read_pt, "torch"),
-    "tensorflow": (read_checkpoint, "tensorflow"),
-    "h5py": (read_h5, "tensorflow"),
-    "matplotlib": (lambda path: require_matplotlib(), "demo"),
+CALLS: dict[str, Callable[[Path], object]] = {
+    "onnx": lambda path: export.onnx(model(), path),
+    "tf2onnx": lambda path: export.onnx(model(), path),
+    "ai_edge_litert": lambda path: export.tflite(model(), path),
+    "safetensors": read_safetensors,
+    "torch": read_pt,
+    "tensorflow": read_checkpoint,
+    "h5py": read_h5,
+    "matplotlib": lambda path: require_matplotlib(),
 }
 
 
@@ -75,27 +75,48 @@ def hide(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("package", CALLS)
 def test_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    call, extra = CALLS[package]
     if package == "ai_edge_litert" and hasattr(tf, "lite"):
         monkeypatch.delattr(tf.lite, "Interpreter")  # else TensorFlow's own one runs
     hide(package, monkeypatch)
     with pytest.raises((ImportError, CommandError)) as raised:
-        call(tmp_path / "file")
+        CALLS[package](tmp_path / "file")
     message = str(raised.value)
     assert f" needs {package}, which cannot be imported" in message
-    assert message.endswith(f"\npip install 'tf_lstm_ops[{extra}]'")
+    command = message.splitlines()[-1]
+    assert COMMAND.fullmatch(command)
+    assert f"'{package.replace('_', '-')}>" in command  # a package of this name
+    assert "tensorflow" not in command or package == "tensorflow"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_extra_installs_its_package() -> None:
+def test_every_package_has_a_call() -> None:
     text = "".join(file.read_text() for file in (ROOT / "tf_lstm_ops").rglob("*.py"))
-    calls = CALL.findall(text)
-    assert len(calls) == text.count("_optional.require(")
-    assert {module.partition(".")[0] for module, _ in calls} == set(CALLS)
+    modules = re.findall(r'_optional\.require\(\s*"([\w.]+)"', text)
+    assert len(modules) == text.count("_optional.require(")
+    assert {module.partition(".")[0] for module in modules} == set(CALLS)
+
+
+def test_versions_are_those_of_the_extras() -> None:
+    """Of each extra that a feature needs."""
     pyproject = (ROOT / "pyproject.toml").read_text()
-    for module, extra in calls:
-        requirements = re.search(rf"^{extra} = \[([^]]*)\]", pyproject, re.MULTILINE)
-        assert module.partition(".")[0] in requirements[1].replace("-", "_")
+    extras = ("onnx", "tflite", "safetensors", "demo", "torch", "tensorflow", "tensorflow-cpu")
+    found = {}
+    for extra in extras:
+        [line] = re.findall(rf"^{extra} = \[([^]]*)\]", pyproject, re.MULTILINE)
+        found |= dict(re.findall(r'"([\w-]+)([^";]*)', line))
+    assert found == _optional.VERSIONS
+    [metal] = re.findall(r"^metal = \[\n((?:.*\n)*?)\]", pyproject, re.MULTILINE)
+    command = doctor_environment.METAL.removeprefix("pip install ")
+    assert re.findall(r'"([^";]*);', metal) == shlex.split(command)
+
+
+def test_no_message_names_an_extra() -> None:
+    """It would install TensorFlow from a clone, and exists on no index."""
+    files = (ROOT / "tf_lstm_ops").rglob("*.py")
+    found = [file for file in files if "pip install 'tf_lstm_ops[" in file.read_text()]
+    assert [file.name for file in found] == ["_optional.py"]  # its comment
+    pages = [ROOT / "README.md", *(ROOT / "docs/guide").glob("*.md")]
+    assert not [page for page in pages if "tf_lstm_ops[" in page.read_text("utf-8")]
 
 
 def test_no_other_import_of_these_packages() -> None:

@@ -163,6 +163,25 @@ def test_no_page_is_wider_than_the_window(
     assert visit.problems == []
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_no_code_is_cut_off(
+    size: str, browser: Browser, address: str, pages: dict[str, Page]
+) -> None:
+    """Lines that are longer than a block go on below."""
+    visit = Visit(browser, size, address)
+    hidden = "es => es.map(e => e.scrollWidth - e.clientWidth).filter(width => width > 0)"
+    cut, blocks = {}, 0
+    for path in pages:
+        visit.tab.goto(address + path)
+        found = visit.tab.locator(".highlight pre")
+        blocks += found.count()
+        if widths := found.evaluate_all(hidden):
+            cut[path] = widths
+    visit.tab.close()
+    assert blocks > 100
+    assert cut == {}
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", PLOTS)
 def test_plots_are_those_of_the_theme(

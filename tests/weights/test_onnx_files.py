@@ -365,7 +365,7 @@ def test_no_file(tmp_path: Path) -> None:
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays do not need it."""
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"an ONNX file needs onnx.*\npip install 'tf_lstm_ops\["):
+    with pytest.raises(ImportError, match=r"an ONNX file needs onnx.*\npip install 'onnx>="):
         LSTMWeights.from_onnx(tmp_path / "m.onnx")
     weights = random_weights(Shape(), np.random.default_rng(0))
     assert_equal(LSTMWeights.from_onnx(*weights.to_onnx()), weights)

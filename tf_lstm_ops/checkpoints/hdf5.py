@@ -41,7 +41,7 @@ def read(path: str) -> Contents:
       ImportError: h5py is not installed.
       OSError, ValueError: the file is damaged.
     """
-    h5py = _optional.require("h5py", f"the file {path}", "tensorflow")
+    h5py = _optional.require("h5py", f"the file {path}", "h5py")
     from tf_lstm_ops.weights import h5_file
 
     h5_file.check_readable(path)
@@ -156,7 +156,7 @@ def _of_keras(path: str) -> Contents:
 
 def _of_datasets(name: str, source: str | io.BytesIO, size: int) -> Contents:
     """All arrays of an HDF5 file. Links are not followed, other files are not read."""
-    h5py = _optional.require("h5py", f"the file {name}", "tensorflow")
+    h5py = _optional.require("h5py", f"the file {name}", "h5py")
     found: dict[str, Variable] = {}
     titles: dict[str, str] = {}
 
@@ -184,7 +184,7 @@ def _of_datasets(name: str, source: str | io.BytesIO, size: int) -> Contents:
 
 
 def _array(name: str, source: str | io.BytesIO, path: str, size: int) -> Array:
-    h5py = _optional.require("h5py", f"the file {name}", "tensorflow")
+    h5py = _optional.require("h5py", f"the file {name}", "h5py")
     try:
         with h5py.File(source, "r") as file:
             data = file[path]

@@ -44,7 +44,7 @@ def read_checkpoint(prefix: str, format: str) -> Contents:
       ImportError: TensorFlow is not installed.
       OSError, ValueError: there is no such checkpoint, or it is damaged.
     """
-    tf = _optional.require("tensorflow", f"the checkpoint {prefix}", "tensorflow")
+    tf = _optional.require("tensorflow", f"the checkpoint {prefix}", "tensorflow", "keras")
     for file in _files_of(prefix):
         _files.check_regular(file)
     reader = _guarded(prefix, lambda: tf.train.load_checkpoint(prefix))
@@ -103,7 +103,7 @@ def read_graph(path: str) -> Contents:
       ImportError: TensorFlow is not installed.
       OSError, ValueError: the file cannot be opened, or is no GraphDef.
     """
-    tf = _optional.require("tensorflow", f"the frozen graph {path}", "tensorflow")
+    tf = _optional.require("tensorflow", f"the frozen graph {path}", "tensorflow", "keras")
     graph = tf.compat.v1.GraphDef()
     data = _files.content(path)
     try:

@@ -18,6 +18,6 @@ def require_matplotlib() -> None:
       CommandError: matplotlib cannot be imported.
     """
     try:
-        _optional.require("matplotlib.figure", "the picture", "demo")
+        _optional.require("matplotlib.figure", "the picture", "matplotlib")
     except ImportError as error:
         raise CommandError(str(error)) from error

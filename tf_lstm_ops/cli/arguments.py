@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from tf_lstm_ops import _tensorflow
+from tf_lstm_ops import _library, _tensorflow
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import UsageError, conversion, kinds, output
 
@@ -267,7 +267,7 @@ def _check_info(given: Arguments) -> None:
         if given.all or given.json:
             raise UsageError("--include-dir and --library-dir go with neither --all nor --json")
         given.module = "folders"
-    elif not _tensorflow.is_installed():
+    elif not (_library.has_ops() and _tensorflow.is_installed()):
         given.module = "info_of_sessions"
     given.loads = given.module == "info"
 

@@ -20,6 +20,8 @@ _TENSORFLOWS = (
     *("tensorflow-cpu-aws", "intel-tensorflow", "tf-nightly", "tf-nightly-cpu", "tf-nightly-gpu"),
 )
 _METALS = ("tensorflow-metal", "tensorflow-metal-plugin")
+# The extra metal of pyproject.toml.
+METAL = "pip install 'tensorflow-metal>=1.2' 'tensorflow<2.20'"
 _GPU_STATES = ("never run", "failed", "outdated", "broken")  # that `selftest` may change
 
 
@@ -89,7 +91,7 @@ def package_problems(versions: Mapping[str, str]) -> Iterator[Problem]:
     if "tensorflow-metal" in versions and _minor(tf.__version__) >= (2, 20):
         yield Problem(
             f"tensorflow-metal does not load into TensorFlow {tf.__version__}.",
-            "pip install 'tf_lstm_ops[metal]'",
+            METAL,
         )
 
 

@@ -1,4 +1,4 @@
-"""``tf-lstm-ops info`` where TensorFlow is not installed: what sessions need."""
+"""``tf-lstm-ops info`` without TensorFlow or without the ops: what sessions need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _tensorflow
+from tf_lstm_ops import _library, _tensorflow
 from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import output
 from tf_lstm_ops.inference import native
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     words = [
         ("tf_lstm_ops", __version__),
-        ("TensorFlow", f"not installed; layers and ops need it. {_tensorflow.INSTALL}"),
+        _lacking(),
         ("NumPy", np.__version__),
         ("Python", found["python"]),
         ("platform", found["platform"]),
@@ -47,6 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     output.print_facts([*words, ("next", NEXT)])
     return 0
+
+
+def _lacking() -> tuple[str, str]:
+    """Why there are no layers and ops."""
+    if not _library.has_ops():
+        return "built with", f"{_library.SESSIONS_ONLY}. {_library.REBUILD}"
+    return "TensorFlow", f"not installed; layers and ops need it. {_tensorflow.INSTALL}"
 
 
 def library() -> dict[str, Any]:

@@ -100,8 +100,9 @@ def _checked_opset(opset: int | None) -> int:
 
 
 def _tf2onnx() -> ModuleType:
-    _optional.require("onnx", "the export to ONNX", "onnx")
-    return _optional.require("tf2onnx", "the export to ONNX", "onnx")
+    packages = "onnx", "onnxruntime", "tf2onnx"
+    _optional.require("onnx", "the export to ONNX", *packages)
+    return _optional.require("tf2onnx", "the export to ONNX", *packages)
 
 
 def _convert(tf2onnx: ModuleType, traced: Trace, opset: int) -> Any:

@@ -37,7 +37,7 @@ def load(source: _files.Path | onnx.ModelProto) -> onnx.ModelProto:
       ValueError: the file is no ONNX file, or damaged, or of an opset that is not read. The text
         names the file.
     """
-    onnx = _optional.require("onnx", "an ONNX file", "onnx")
+    onnx = _optional.require("onnx", "an ONNX file", "onnx", "onnxruntime")
     if isinstance(source, onnx.ModelProto):
         return _checked(source, "the model", None)
     name = _files.checked(source)

@@ -137,6 +137,6 @@ def name_of(data_type: int) -> str:
     Returns:
       A name such as "FLOAT", or words with the number.
     """
-    onnx = _optional.require("onnx", "an ONNX file", "onnx")
+    onnx = _optional.require("onnx", "an ONNX file", "onnx", "onnxruntime")
     known = onnx.TensorProto.DataType.items()
     return next((name for name, number in known if number == data_type), f"number {data_type}")

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/layer.h"
 #include "backends/cpu/processor/caches.h"
 #include "backends/cpu/processor/measured_rates.h"
+#include "backends/cpu/thread_count.h"
 
 namespace {
 

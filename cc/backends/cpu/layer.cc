@@ -1,14 +1,10 @@
 #include "backends/cpu/layer.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
 
 #include "backends/cpu/engine_arguments.h"
 #include "backends/cpu/plan/side_by_side.h"
-#include "backends/cpu/processor/processors.h"
-#include "backends/cpu/team/thread_team.h"
 #include "backends/cpu/training_engine.h"
 #include "backends/cpu/weights/hash_weights.h"
 
@@ -159,18 +155,5 @@ TF_LSTM_OPS_INSTANTIATE(float)
 TF_LSTM_OPS_INSTANTIATE(double)
 #undef TF_LSTM_OPS_INSTANTIATE
 // NOLINTEND(bugprone-macro-parentheses)
-
-int ThreadCount(int configured) {
-  const auto capped = [](int64_t number) {
-    return static_cast<int>(std::clamp<int64_t>(number, 1, kMaxThreads));
-  };
-  if (configured > 0) return capped(configured);
-  // Once: Python may change the environment while another thread reads it.
-  static const int64_t variable = [] {
-    const char* text = std::getenv("TF_NUM_INTRAOP_THREADS");
-    return text ? int64_t{std::strtoll(text, nullptr, 10)} : 0;
-  }();
-  return capped(variable > 0 ? variable : UsableProcessors());
-}
 
 }  // namespace tf_lstm_ops::cpu

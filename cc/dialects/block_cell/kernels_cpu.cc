@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "backends/cpu/layer.h"
+#include "backends/cpu/thread_count.h"
 #include "dialects/block_cell/for_python.h"
 #include "dialects/block_cell/problem.h"
 #include "dialects/common/call_cpu.h"

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/layer.h"
 #include "backends/cpu/multi_layer_pass.h"
+#include "backends/cpu/thread_count.h"
 #include "core/dropout.h"
 #include "core/reserve.h"
 #include "dialects/common/call_cpu.h"

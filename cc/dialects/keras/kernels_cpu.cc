@@ -6,6 +6,7 @@
 
 #include "backends/cpu/layer.h"
 #include "backends/cpu/masked_steps.h"
+#include "backends/cpu/thread_count.h"
 #include "dialects/common/call_cpu.h"
 #include "dialects/keras/problem.h"
 #include "tf/kernel.h"

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "backends/cpu/layer.h"
+#include "backends/cpu/thread_count.h"
 #include "dialects/common/call_cpu.h"
 #include "dialects/mpsgraph/problem.h"
 #include "dialects/mpsgraph/signatures.h"

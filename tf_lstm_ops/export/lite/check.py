@@ -60,7 +60,7 @@ def interpreter(path: str) -> Any:
     if of_tensorflow := _tf_private.lite_interpreter():
         return of_tensorflow(model_path=path)
     module = _optional.require(
-        "ai_edge_litert.interpreter", "the check of a .tflite file", "tflite"
+        "ai_edge_litert.interpreter", "the check of a .tflite file", "ai-edge-litert"
     )
     return module.Interpreter(model_path=path)
 

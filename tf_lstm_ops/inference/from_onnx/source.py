@@ -95,7 +95,7 @@ class Source:
 
     def _needed_model(self) -> Any:
         """The part of the model that its outputs depend on, with the inputs of a session."""
-        onnx = _optional.require("onnx", "an ONNX file", "onnx")
+        onnx = _optional.require("onnx", "an ONNX file", "onnx", "onnxruntime")
         nodes, read = nodes_before(self.model.graph.node, self.outputs)
         inputs = {each.name for each in self.every} & read
         own = {value.name: value for value in self.model.graph.output}
