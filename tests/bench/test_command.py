@@ -109,6 +109,7 @@ runpy.run_path({str(PROGRAM)!r}, run_name="__main__")
 """
 
 
+@pytest.mark.full
 def test_interrupt_of_the_import() -> None:
     line = [sys.executable, "-c", WHILE_IMPORTING]
     done = subprocess.run(line, capture_output=True, text=True)

@@ -243,6 +243,7 @@ def results_here(name: str, row: cases.Row) -> dict[str, np.ndarray]:
     return process.results()
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize(
     "changes",
@@ -312,6 +313,7 @@ def test_other_calls_of_ours_train_alike(
     assert runner.difference(other, ours, row) == ""
 
 
+@pytest.mark.full
 def test_a_custom_loop_does_not_say_that_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras_layer, "set_threads", lambda threads: None)
     given = {}

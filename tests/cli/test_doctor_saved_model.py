@@ -117,6 +117,7 @@ def test_reason_is_printed(tmp_path: Path, capsys, monkeypatch) -> None:
     assert lines[at + 2].startswith("    reason  ") and "CudnnRNN" in lines[at + 2]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("stock", [keras.layers.LSTM, keras.layers.GRU])
 def test_the_halves_of_a_bidirectional_are_one_change(stock: Any, tmp_path: Path, capsys) -> None:
     both = keras.layers.Bidirectional(stock(4, return_sequences=True), name="both")

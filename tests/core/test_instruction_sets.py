@@ -132,6 +132,7 @@ def test_a_forced_set_computes(results_of: Callable[[str], Results]) -> None:
         assert any(least[key].tobytes() != best[key].tobytes() for key in keys), dtype
 
 
+@pytest.mark.full
 @several
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("instruction_set", OTHERS)

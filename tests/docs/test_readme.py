@@ -53,10 +53,12 @@ def run(block: int, before: str, after: str, folder: Path) -> None:
     run_examples(f"```python{before}{blocks(README, 'python')[block]}{after}```\n", folder)
 
 
+@pytest.mark.full
 def test_a_keras_model_is_converted(tmp_path: Path) -> None:
     run(0, KERAS, KERAS_RESULT, tmp_path)
 
 
+@pytest.mark.full
 def test_a_pytorch_model_becomes_a_session(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     run(1, TORCH, TORCH_RESULT, tmp_path)

@@ -152,6 +152,7 @@ def test_a_tensor_as_a_spec_leaves_the_batch_size_open(tmp_path: Path) -> None:
     assert of_onnx(path, [x[:3]])[0].shape == (3, 2)
 
 
+@pytest.mark.full
 def test_litert_has_the_fused_op_where_the_batch_size_is_known(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "model.tflite"
     specs = keras.InputSpec(shape=(2, T, INPUTS), dtype="float32")
@@ -160,6 +161,7 @@ def test_litert_has_the_fused_op_where_the_batch_size_is_known(tmp_path: Path, c
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in printed
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize(
     "options",
@@ -185,6 +187,7 @@ def test_options_of_litert(options: dict[str, Any], tmp_path: Path) -> None:
     np.testing.assert_allclose(of_litert(path, [x])[0], model(x), rtol=0, atol=0.3)
 
 
+@pytest.mark.full
 def test_a_file_of_other_types_is_not_compared(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     with pytest.warns(UserWarning, match="not compared with the model: inference_input_type gives"):

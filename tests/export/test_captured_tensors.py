@@ -136,6 +136,7 @@ def cases() -> list[Any]:
     return [pytest.param(*pair, marks=marks[pair]) for pair in pairs]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("form", "name"), cases())
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
 def test_values_are_in_the_file(form: str, name: str, tmp_path: Path, recwarn: Any) -> None:

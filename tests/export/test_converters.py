@@ -53,6 +53,7 @@ def folder(model, tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.full
 def test_tensorflow_lite(model, folder, rng):
     """With its own ops only: the converter's default rejects those that need TensorFlow (Flex)."""
     content = tf.lite.TFLiteConverter.from_saved_model(str(folder)).convert()

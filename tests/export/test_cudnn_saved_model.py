@@ -180,6 +180,7 @@ def test_served_on_the_cpu(served, mode):
         )
 
 
+@pytest.mark.full
 def test_without_the_package_it_does_not_run(printed):
     """TensorFlow loads it, and finds no kernel: for the signature and for both functions."""
     lines = printed.splitlines()

@@ -70,6 +70,7 @@ def test_onnx(tmp_path) -> None:
     assert (given.name, sizes) == ("series", [1, STEPS, FEATURES])
 
 
+@pytest.mark.full
 def test_tflite(tmp_path) -> None:
     """ "int8" needs a known number of steps, which this model does not have."""
     path = tmp_path / "model.tflite"

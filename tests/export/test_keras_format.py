@@ -156,6 +156,7 @@ def run(request, tmp_path_factory) -> Run:
         return Run(saved, dict(loaded), process.stdout)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", cases())
 def test_loaded_models_predict_and_train_on(run, name):
     """Bit for bit; the state of the optimiser is saved too."""

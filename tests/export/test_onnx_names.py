@@ -75,6 +75,7 @@ def test_outputs_of_onnx(name: str, tmp_path: Path) -> None:
     assert onnx_names(model, tmp_path / "model.onnx") == names
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", ["several", "dict", "nested", "in a list", "a name that is taken"])
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")

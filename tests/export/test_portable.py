@@ -124,6 +124,7 @@ def assert_predicts(results: tuple[Results, Results], name: str, tolerance: floa
     np.testing.assert_allclose(loaded, saved, rtol=0, atol=bound, err_msg=name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_predictions(results, dtype, shape):

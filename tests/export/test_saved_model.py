@@ -330,6 +330,7 @@ def assert_same_bits(results: Run, prefix: str, count: int) -> None:
         np.testing.assert_array_equal(loaded[name], saved[name], name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["fused", "fallback", "plain"])
 def test_predictions_of_a_keras_model(models, layer, kind):
     assert_same_bits(models, f"{layer} {kind}", count=1)

@@ -46,6 +46,7 @@ def test_stateful(layer, tmp_path, rng):
         assert relative_difference(output, model(x[:, :end])) < TOLERANCE
 
 
+@pytest.mark.full
 def test_stateful_layer_of_the_model(tmp_path, rng):
     """The export does not change the layer's own states."""
     layer = LSTM(UNITS, stateful=True)

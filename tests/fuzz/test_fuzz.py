@@ -50,6 +50,7 @@ def test_calls(calls):
     assert last.startswith(f"{calls} calls in") and last.endswith(" 0 failed"), last
 
 
+@pytest.mark.full
 def test_every_op_is_drawn():
     _library.register()
     registered = pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
@@ -75,6 +76,7 @@ def test_a_call_depends_on_its_number_only():
 # --- what it must see --------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_right_calls_pass():
     for family, name in (
         (block_cell, "own BlockLSTM"),

@@ -24,7 +24,10 @@ def runtime() -> Iterator[Runtime]:
     made.close()
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, GROUP))
+@pytest.mark.parametrize(
+    "first",
+    [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(GROUP, COUNT, GROUP))],
+)
 def test_a_thousand_models(first: int, runtime: Runtime) -> None:
     """Both refused and accepted ones, and most of these compared."""
     counts = Counts()

@@ -139,7 +139,12 @@ def _assert_trains_alike(model: keras.Model, copy: keras.Model) -> None:
         np.testing.assert_allclose(got[name], values, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", COMPILED)
+FIRST = ("loss", "metric", "no decay of a list")  # the default run has one case of each kind
+
+
+@pytest.mark.parametrize(
+    "case", [c if c in FIRST else pytest.param(c, marks=pytest.mark.full) for c in COMPILED]
+)
 @pytest.mark.parametrize("trained", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_compiled(case: str, trained: bool) -> None:
     model = _model()

@@ -104,6 +104,7 @@ def test_a_copy_goes_on_with_the_same_masks(road, rng, tmp_path):
         np.testing.assert_allclose(copy(x, training=True), model(x, training=True), atol=1e-6)
 
 
+@pytest.mark.full
 def test_a_stack_that_is_made_in_build_can_fit(rng):
     class Model(keras.Model):
         def build(self, shape):

@@ -59,6 +59,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return SimpleNamespace(lines=run.stdout.splitlines(), cache=cache, library=library)
 
 
+@pytest.mark.full
 def test_modules_and_op_functions(process: SimpleNamespace) -> None:
     """The package's own modules only, and no op function yet."""
     loaded = set(process.lines[0].split())

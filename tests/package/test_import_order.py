@@ -89,6 +89,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("order", ORDERS)
 def test_files_are_loaded_after_imports_in_any_order(order: str, folder: Path) -> None:
     process = run(order + ALL_WORKS, folder)

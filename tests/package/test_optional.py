@@ -73,6 +73,7 @@ def hide(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", CALLS)
 def test_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if package == "ai_edge_litert" and hasattr(tf, "lite"):

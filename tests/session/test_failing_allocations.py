@@ -9,7 +9,7 @@ import pytest
 from session import graphs, native_program
 from session import session_file as f
 
-pytestmark = native_program.glibc
+pytestmark = [native_program.glibc, pytest.mark.full]  # which compile a program
 
 NAMES = [
     *("lstm", "lstm with a projection and peepholes", "gru, reset before", "layer norm lstm"),

@@ -57,6 +57,7 @@ def run(*command: object) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", ["lstm", "lstm of 256"])
 @pytest.mark.parametrize("threads", [1, 2])
@@ -65,6 +66,7 @@ def test_in_c(name: str, threads: int, tmp_path: Path) -> None:
     run(program, native_program.write(tmp_path, name), threads, 100)
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_in_python(threads: int, tmp_path: Path) -> None:

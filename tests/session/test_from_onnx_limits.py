@@ -120,6 +120,7 @@ def test_sizes_that_grow(op: str) -> None:
     assert "more than an array has axes" in refusal(model(nodes, SEQUENCE, {"one": [1]}))
 
 
+@pytest.mark.full
 def test_many_layers() -> None:
     nodes = [node("Tanh", f"y{k}", f"y{k + 1}") for k in range(9000)]
     proto = model(nodes, {"y0": SEQUENCE}, outputs="y9000")

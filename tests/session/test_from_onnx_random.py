@@ -15,7 +15,10 @@ from tf_lstm_ops.inference import Session
 GROUP, COUNT, SLOW_GROUP, SLOW_COUNT = 100, 600, 2000, 60_000
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, GROUP))
+@pytest.mark.parametrize(
+    "first",
+    [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(GROUP, COUNT, GROUP))],
+)
 def test_models(first: int) -> None:
     counts = Counter(check(seed) for seed in range(first, first + GROUP))
     assert counts["accepted"] > 0.6 * GROUP

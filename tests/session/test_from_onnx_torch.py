@@ -47,6 +47,7 @@ def export(model: Any, path: Path, dynamo: bool, free: bool) -> None:
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
 @pytest.mark.parametrize("exporter", EXPORTERS)
 @pytest.mark.parametrize("name", torch_models.MODELS)

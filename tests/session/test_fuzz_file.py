@@ -33,6 +33,7 @@ def fuzz(program: Path, files: list[str], seed: int, count: int, mebibytes: int)
     return int(found[1]), int(found[2])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("version", [1, 2])
 def test_mutated_files(tmp_path: Path, version: int) -> None:
     """In little memory, so that a session of large sizes meets an error of an allocation."""

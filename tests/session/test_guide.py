@@ -53,6 +53,7 @@ def run_commands(folder: Path, cc: list[str]) -> subprocess.CompletedProcess[str
     return subprocess.run(shell, cwd=folder, env=env, capture_output=True, text=True)
 
 
+@pytest.mark.full
 def test_the_c_program_prints_the_outputs_of_python(cc: list[str], tmp_path: Path) -> None:
     """Bit for bit: nine digits tell all numbers of float32 apart."""
     served = session(inputs=1)

@@ -18,7 +18,10 @@ BATCH = 3
 GROUP, COUNT, SLOW_GROUP, SLOW_COUNT = 5, 20, 250, 5000
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, GROUP))
+@pytest.mark.parametrize(
+    "first",
+    [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(GROUP, COUNT, GROUP))],
+)
 def test_models(first: int) -> None:
     for seed in range(first, first + GROUP):
         check(seed)

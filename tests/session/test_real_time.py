@@ -11,7 +11,7 @@ import pytest
 from session import graphs, layers, native_program
 from session import session_file as f
 
-pytestmark = native_program.glibc
+pytestmark = [native_program.glibc, pytest.mark.full]  # which compile a program
 
 LARGE = [*native_program.LARGE_CHAINS]
 STREAMS = [*layers.FORWARD_CHAINS, *(name for name in LARGE if not name.startswith("both"))]

@@ -62,6 +62,7 @@ def test_a_stream_is_free(count, steps, timer, tmp_path: Path, rng: np.random.Ge
     assert interrupts == count
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

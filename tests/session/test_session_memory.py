@@ -30,6 +30,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the proc file system")
 @pytest.mark.parametrize("use", ["stream", "call"])
 def test_arrays_of_many_layers(use: str) -> None:

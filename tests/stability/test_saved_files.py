@@ -47,6 +47,7 @@ def test_there_are_files():
     assert "v0_1_0" in [folder.name for folder in VERSIONS]
 
 
+@pytest.mark.full
 def test_saved_model_of_ops(folder, results):
     loaded = tf.saved_model.load(folder / "ops")
     x = tf.constant(results["x"])

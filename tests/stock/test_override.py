@@ -59,6 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         return Run(dict(results), bad, end)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("call", CALLS)
 def test_our_kernels_serve_what_stock_kernels_served_before(run: Run, call: str) -> None:
     before, after, ours = (run.results[f"{call} {when}"] for when in ("before", "after", "ours"))
