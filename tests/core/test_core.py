@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
 TESTED_OF_CPU = [
-    "layer",
+    *("layer", "thread_count"),
     *(f"memory/{name}" for name in ("aligned_buffer", "call_memory", "huge_pages")),
     *(f"plan/{name}" for name in ("backward_schedule", "forward_plan", "forward_schedule")),
     *(f"plan/ways/{name}" for name in ("one_row", "one_step", "sequence")),

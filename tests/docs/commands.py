@@ -63,7 +63,7 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     ),
     ".venv/bin/pre-commit install": Not("changes the hooks of the clone"),
     TESTS: By(COMMUNITY, "test_ci_runs_the_command_of_the_readme", ("venv/bin/pytest",)),
-    f"{TESTS} -m full": By(".ci/run", "", (".venv/bin/pytest -m", "full")),
+    f"{TESTS} -m full": By(NIGHTLY, "full", (".venv/bin/pytest -m", "full")),
     f"{TESTS} tests/block_cell": Run(),
     f"{TESTS} -m slow tests/core": Run(),
     f"{TESTS} -n 0 tests/keras/test_masks.py::test_every_mask_of_one_sequence": Run(),

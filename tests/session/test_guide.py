@@ -41,7 +41,7 @@ def session(inputs: int) -> Session:
 
 def run_commands(folder: Path, cc: list[str]) -> subprocess.CompletedProcess[str]:
     """Saves the page's program and runs the commands below it."""
-    [program], [commands] = blocks(PAGE, "c"), blocks(PAGE, "sh")
+    [program], [*_, commands] = blocks(PAGE, "c"), blocks(PAGE, "sh")
     (folder / "step.c").write_text(program)
     tools = folder / "tools"
     tools.mkdir()
@@ -66,6 +66,7 @@ def test_the_c_program_prints_the_outputs_of_python(cc: list[str], tmp_path: Pat
     assert len(set(want)) == 8
 
 
+@pytest.mark.full
 def test_the_c_program_prints_the_error_of_the_page(cc: list[str], tmp_path: Path) -> None:
     session(inputs=2).save(tmp_path / "model.session")
     done = run_commands(tmp_path, cc)
@@ -74,6 +75,7 @@ def test_the_c_program_prints_the_error_of_the_page(cc: list[str], tmp_path: Pat
     assert done.stderr.endswith(error)
 
 
+@pytest.mark.full
 def test_the_c_program_without_a_file(cc: list[str], tmp_path: Path) -> None:
     done = run_commands(tmp_path, cc)
     assert done.returncode == 1
