@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import textwrap
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -140,7 +141,15 @@ def _of_keras_3(path: Path, config: Any) -> Any:
             "trust the file: convert_model(keras.models.load_model(path, safe_mode=False))"
         )
     with _keras_private.safe_mode():
-        return keras.models.load_model(path, compile=False)
+        try:
+            return keras.models.load_model(path, compile=False)
+        except (OSError, ValueError):
+            raise
+        except Exception as error:  # of a damaged file anything
+            said = textwrap.shorten(str(error), 500)
+            raise ValueError(
+                f"Keras does not read {path}: {type(error).__name__}: {said}"
+            ) from error
 
 
 def _made(file: H5File, objects: dict[str, Any], numbers: int) -> Any:
