@@ -48,6 +48,7 @@ class Kind(NamedTuple):
       compute: of what was read, arrays.
       peer: the key of the program in own_programs that reads such files.
       beside: from an unchanged file to another one that the program needs.
+      asked: how often the program is asked, of the files that do not compute what they did.
       verify: in place of the program, checks what was read of a path.
     """
 
@@ -58,6 +59,7 @@ class Kind(NamedTuple):
     peer: str = ""
     beside: Callable[[Path], Path] = lambda path: path
     verify: Callable[[Any, Path], None] | None = None
+    asked: float = 1.0
 
 
 def forget() -> None:
@@ -258,8 +260,11 @@ def _all_arrays(path: Path) -> Outputs:
     if path.suffix == ".pb":
         graph = tf.compat.v1.GraphDef.FromString(path.read_bytes())
         nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
-        return [tf.make_ndarray(n.attr["value"].tensor) for n in nodes if n.op == "Const"
-                and n.attr["value"].tensor.dtype in (1, 2, 19, 14)]
+        return [
+            tf.make_ndarray(n.attr["value"].tensor)
+            for n in nodes
+            if n.op == "Const" and n.attr["value"].tensor.dtype in (1, 2, 19, 14)
+        ]
     if "ckpt" in path.name:
         reader = tf.train.load_checkpoint(str(path))
         return [reader.get_tensor(key) for key in reader.get_variable_to_shape_map()]
@@ -424,11 +429,14 @@ KINDS = {
         *(_change_keras, _weights_of, _cells),
         verify=_verify_cells,
     ),
-    "checkpoint": Kind(_checkpoint_files, _change_checkpoint, _weights_of, _cells, verify=_verify_cells),
+    "checkpoint": Kind(
+        _checkpoint_files, _change_checkpoint, _weights_of, _cells, verify=_verify_cells
+    ),
     "frozen graph": Kind(_graph_files, _change_graph, _weights_of, _cells, verify=_verify_cells),
-    "torch": Kind(_torch_files, _change_torch, _read_torch, _run_torch, "torch"),
+    "torch": Kind(_torch_files, _change_torch, _read_torch, _run_torch, "torch", asked=0.3),
     "rtneural": Kind(
-        *(_rtneural_files, _change_rtneural, Session.from_rtneural, _run_session, "rtneural")
+        *(_rtneural_files, _change_rtneural, Session.from_rtneural, _run_session, "rtneural"),
+        asked=0.1,
     ),
     "session": Kind(_session_files, _change_session, Session.load, _run_session),
 }

@@ -1,8 +1,8 @@
 """A program: writes models of tf_keras, which is Keras 2, as .h5 files, with inputs and outputs.
 
 python keras_2_files.py FOLDER [NAME ...] writes NAME.h5, NAME_weights.h5, NAME.keras and NAME.npz
-for each model, and the SavedModel NAME for some: in the .npz file x0, x1, ... and y0, y1, ... of the
-model.
+for each model, and the SavedModel NAME for some: in the .npz file x0, x1, ... and y0, y1, ... of
+the model.
 """
 
 import os

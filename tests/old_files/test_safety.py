@@ -14,7 +14,7 @@ import pytest
 from old_files import writer
 from old_files.writer import layer
 from tf_lstm_ops.keras import load_h5
-from tf_lstm_ops.weights import h5_file
+from tf_lstm_ops.weights import LSTMWeights, h5_file
 
 SHAPE = (None, 4)
 
@@ -146,3 +146,55 @@ def test_an_h5_file_without_a_version_has_no_code_either(tmp_path: Path) -> None
         del file["model_weights"].attrs["keras_version"]
     with pytest.raises(ValueError, match="Python code in the file"):
         load_h5(tmp_path / "a.h5")
+
+
+def bomb(group: h5py.Group, name: str) -> None:
+    """128 MB of zeros in 128 KB."""
+    group.create_dataset(name, data=np.zeros((2**23, 4), "f4"), compression="gzip")
+
+
+def test_arrays_that_are_compressed(tmp_path: Path) -> None:
+    path = writer.write(tmp_path / "a.h5", "2.9.0", None, {"l": writer.arrays("l", 2, 3, 4, [8])})
+    with h5py.File(path, "r+") as file:
+        del file["l/l/kernel:0"]
+        bomb(file["l"], "l/kernel:0")
+    for read in (h5_file.read, LSTMWeights.from_checkpoint):
+        with pytest.raises(ValueError, match=r"kernel:0 of .* has 134217728 bytes, with which"):
+            read(path)
+
+
+def test_an_array_of_many_names(tmp_path: Path) -> None:
+    """Each name counts, since each is read."""
+    own = [("l/kernel:0", np.zeros((2**20, 4), "f4"))]
+    path = writer.write(tmp_path / "a.h5", "2.9.0", None, {"l": own})
+    with h5py.File(path, "r+") as file:
+        file["l"].attrs["weight_names"] = [b"l/kernel:0"] * 6
+    with pytest.raises(ValueError, match="stands for more than"):
+        h5_file.read(path)
+
+
+def test_a_large_description(tmp_path: Path) -> None:
+    """Whose objects in Python are 25 times as large."""
+    with pytest.raises(ValueError, match="too many for the description of a model"):
+        h5_file.parsed_config("config", "[" + "[]," * 3_000_000 + "[]]")
+
+
+def test_a_damaged_file_of_keras_3(tmp_path: Path) -> None:
+    """Keras raises TypeError and others."""
+    path = tmp_path / "a.h5"
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).save(path)
+    with h5py.File(path, "r+") as file:
+        config = json.loads(file.attrs["model_config"])
+        config["config"]["layers"][1]["config"] = [1]
+        file.attrs["model_config"] = json.dumps(config)
+    with pytest.raises(ValueError, match=r"Keras does not read .*a\.h5: \w+Error: "):
+        load_h5(path)
+
+
+def test_a_long_version(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
+        archive.writestr("metadata.json", json.dumps({"keras_version": "x" * 10**6}))
+        archive.writestr("config.json", "{}")
+    with pytest.raises(ValueError, match="of Keras, which is none") as raised:
+        load_h5(tmp_path / "a.keras")
+    assert len(str(raised.value)) < 500

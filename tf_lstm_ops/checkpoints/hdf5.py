@@ -116,7 +116,9 @@ def part(path: str, name: str) -> bytes:
       ValueError: it is no .keras file, or damaged, or the part is too large.
     """
     _files.check_readable(path)
-    most = _files.LARGEST_JSON if name.endswith(".json") else _files.most_bytes(os.path.getsize(path))
+    most = (
+        _files.LARGEST_JSON if name.endswith(".json") else _files.most_bytes(os.path.getsize(path))
+    )
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(name)
@@ -162,9 +164,7 @@ def _of_datasets(name: str, source: str | io.BytesIO, size: int) -> Contents:
     def add(path: str, part: Any) -> None:
         if isinstance(part, h5py.Dataset) and part.dtype.kind in "fiu" and part.shape is not None:
             limit.take(path, part.size * part.dtype.itemsize)
-            found[path] = Variable(
-                part.shape, part.dtype.name, lambda: _array(name, source, path)
-            )
+            found[path] = Variable(part.shape, part.dtype.name, lambda: _array(name, source, path))
         elif path.endswith("/vars") and isinstance(part.attrs.get("name"), str):
             titles[path.removesuffix("/vars")] = part.attrs["name"]
 

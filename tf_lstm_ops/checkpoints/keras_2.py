@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tf_lstm_ops.checkpoints import protobuf
 from tf_lstm_ops import _files
+from tf_lstm_ops.checkpoints import protobuf
 
 
 def snake_case(name: str) -> str:
