@@ -1,5 +1,6 @@
 """What a file may not do: run code, read other files, fill the memory, or not end."""
 
+import io
 import json
 import struct
 import zipfile
@@ -198,3 +199,40 @@ def test_a_long_version(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="of Keras, which is none") as raised:
         load_h5(tmp_path / "a.keras")
     assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("what", ["units", "arrays"])
+@pytest.mark.parametrize("end", ["h5", "keras"])
+def test_a_large_file_of_keras_3(end: str, what: str, tmp_path: Path) -> None:
+    """Keras would make weights of any size, and ends with the process where memory is short."""
+    path = tmp_path / f"a.{end}"
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="dense")]).save(path)
+    parts: dict[str, bytes] = {}
+    if end == "keras":
+        with zipfile.ZipFile(path) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        if what == "units":
+            text = parts["config.json"].decode().replace('"units": 2', '"units": 25000000000')
+            parts["config.json"] = text.encode()
+    held = io.BytesIO(parts["model.weights.h5"]) if parts else path
+    with h5py.File(held, "r+") as file:
+        if what == "arrays":
+            name = next(n for n in names_of(file) if n.endswith(("/kernel", "/vars/0")))
+            del file[name]
+            bomb(file, name)
+        elif not parts:
+            text = file.attrs["model_config"].replace('"units": 2', '"units": 25000000000')
+            file.attrs["model_config"] = text
+    if parts:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, held.getvalue() if name.endswith(".h5") else content)
+    message = "stands for more than" if what == "arrays" else "larger than those of the file"
+    with pytest.raises(ValueError, match=message):
+        load_h5(path)
+
+
+def names_of(file: h5py.File) -> list[str]:
+    found: list[str] = []
+    file.visit(found.append)
+    return found

@@ -208,7 +208,7 @@ def _constant(
         require(size <= most, f"{name} has the shape {shape}, larger than the file")
         try:
             return np.array(tf.make_ndarray(proto))
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise ValueError(f"the constant {name} is damaged: {error}") from error
 
     return read

@@ -112,17 +112,20 @@ def count_of_numbers(file: KerasFile) -> int:
       The number.
 
     Raises:
-      ValueError: the file is damaged.
+      ValueError: the file is damaged, or they take much more memory than the file.
     """
     count = 0
 
     def add(name: str, part: Any) -> None:
         nonlocal count
-        count += part.size or 0 if isinstance(part, h5py.Dataset) else 0
+        if isinstance(part, h5py.Dataset) and part.size is not None:
+            limit.take(name, part.size * part.dtype.itemsize)
+            count += part.size
 
     with _weights(file) as (weights, size):
+        limit = _files.Limit(file.path, size)
         weights.visititems(add)
-        return min(count, _files.most_bytes(size))
+    return count
 
 
 @contextlib.contextmanager
