@@ -99,6 +99,8 @@ def _rtneural(path: Path, more: Path) -> list[np.ndarray]:
         return _guitarml(found)
     if found.get("in_gain") or found.get("out_gain"):
         raise ValueError("gains")
+    if any(len(layer["shape"]) != 3 for layer in found["layers"]):
+        raise ValueError("not all layers return sequences")
     features = found["in_shape"][-1]
     x = _small(features)
     model = keras_model(Model(path, features, found["layers"], x, x))
