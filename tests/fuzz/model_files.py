@@ -159,7 +159,7 @@ def _compared(
         if not kind.peer or rng.random() >= kind.asked:
             return "not compared"
         other = peer(kind.peer, str(path), str(kind.beside(source)))
-    except (NotRun, *model_kinds.CALL_ERRORS):
+    except (NotRun, MemoryError, *model_kinds.CALL_ERRORS):
         return "not compared"
     if not all(np.isfinite(y).all() and np.abs(y).max(initial=0) < 1e6 for y in other):
         return "not finite"
