@@ -10,6 +10,7 @@ import contextlib
 import errno
 import functools
 import io
+import json
 import os
 import shutil
 import stat
@@ -22,8 +23,75 @@ import numpy.typing as npt
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Content = bytes | npt.NDArray[np.uint8]
 
+# Bytes that a file may stand for beside its own size, by compression or repetition. Reading takes a
+# few times as many.
+_FREE = 1 << 26
+# Bytes of JSON. Python may need 25 times as many for the objects.
+LARGEST_JSON = 1 << 23
 # The errors of a folder that takes no new file, or of a file that is a mount point.
 _NO_NEW_FILE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
+
+
+def most_bytes(size: int) -> int:
+    """The most bytes that the contents of a file may have in memory.
+
+    Args:
+      size: that of the file.
+
+    Returns:
+      Its size and 64 MiB.
+    """
+    return size + _FREE
+
+
+def parsed(name: str, text: str | bytes) -> Any:
+    """Reads JSON that describes a model.
+
+    Args:
+      name: the name of the text in the message.
+      text: the text.
+
+    Returns:
+      The value.
+
+    Raises:
+      ValueError: it is no JSON, or larger than a description of a model is.
+    """
+    if len(text) > LARGEST_JSON:
+        raise ValueError(f"{name} has {len(text)} bytes, too many for the description of a model")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is no JSON: {error}") from error
+
+
+class Limit:
+    """Counts the bytes that a file stands for.
+
+    Args:
+      name: the name of the file in messages.
+      size: the size of the file.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name, self._size, self._left = name, size, most_bytes(size)
+
+    def take(self, part: str, count: int) -> None:
+        """Counts the bytes of a part of the file, before they are read.
+
+        Args:
+          part: its name.
+          count: its bytes in memory.
+
+        Raises:
+          ValueError: the parts together are much larger than the file.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise ValueError(
+                f"{part} of {self._name} has {count} bytes, with which the file of {self._size} "
+                f"bytes stands for more than {most_bytes(self._size)}. Write it without compression"
+            )
 
 
 def checked(path: Any) -> str | bytes:

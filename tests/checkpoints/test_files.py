@@ -329,7 +329,7 @@ def test_links_and_bombs_are_refused(arrays, tmp_path):
     assert candidates(tmp_path / "link.h5") == []
     with h5py.File(tmp_path / "large.h5", "w") as file:
         file.create_dataset(f"{name}/W_0", (2**20, 2**14), "f4", chunks=(64, 64))
-    with pytest.raises(ValueError, match="larger than the file"):
+    with pytest.raises(ValueError, match=r"W_0 of .*large\.h5 has 68719476736 bytes"):
         LSTMWeights.from_checkpoint(tmp_path / "large.h5")
     graph = tf.compat.v1.GraphDef()
     node = graph.node.add(name=f"{SCOPE}/kernel", op="Const")

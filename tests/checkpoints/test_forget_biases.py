@@ -86,3 +86,17 @@ def test_a_constant_that_is_not_found(rng, tmp_path):
     (tmp_path / "m.pb").write_bytes(graph.as_graph_def().SerializeToString())
     (found,) = candidates(tmp_path / "m.pb")
     assert found.forget_bias == 1.0 and NOT_FOUND in found.note
+
+
+def test_a_constant_of_no_dtype(rng, tmp_path):
+    """It is not read, and the weights are there without it."""
+    path = graph_file(
+        tmp_path / "m.pb", {k: a.astype("f") for k, a in cells.joined(rng).items()}, 0.25, ""
+    )
+    graph = v1.GraphDef.FromString(path.read_bytes())
+    for node in (*graph.node, *(n for each in graph.library.function for n in each.node_def)):
+        if node.op == "Const" and not node.attr["value"].tensor.tensor_shape.dim:
+            node.attr["value"].tensor.dtype = 120
+    path.write_bytes(graph.SerializeToString())
+    (found,) = candidates(path)
+    assert NOT_FOUND in found.note

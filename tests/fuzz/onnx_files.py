@@ -139,10 +139,12 @@ def change_bytes(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
     return f"{kind} {a} {b}", parts[kind]
 
 
-def change_fields(rng: np.random.Generator, file: bytes) -> tuple[str, bytes]:
-    from onnx import ModelProto
+def change_fields(rng: np.random.Generator, file: bytes, kind: Any = None) -> tuple[str, bytes]:
+    """Changes fields of a message of a class of protobuf, as a rule of ONNX's models."""
+    if kind is None:
+        from onnx import ModelProto as kind
 
-    model = ModelProto()
+    model = kind()
     model.ParseFromString(file)
     texts = []
     for _ in range(choose(rng, [1, 1, 1, 2, 4])):
@@ -161,13 +163,19 @@ def _is_repeated(field: Any) -> bool:
     return field.label == field.LABEL_REPEATED
 
 
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
 def _any_message(rng: np.random.Generator, message: Any) -> Any:
     """A message at any depth. Large parts are more likely."""
     while True:
         parts: list[Any] = []
         for field, value in message.ListFields():
             if field.message_type is not None:
-                parts += list(value) if _is_repeated(field) else [value]
+                several = value.values() if _is_map(field) else value
+                parts += list(several) if _is_repeated(field) else [value]
+        parts = [part for part in parts if hasattr(part, "ListFields")]  # the others are of maps
         if not parts or happens(rng, 0.15):
             return message
         sizes = np.sqrt([1 + part.ByteSize() for part in parts])
@@ -206,10 +214,15 @@ def _repeated(rng: np.random.Generator, message: Any, field: Any) -> None:
     values = getattr(message, field.name)
     kind = choose(rng, ["remove", "again", "move", "change", "change", "change"])
     if not values:
+        if _is_map(field):
+            return
         if field.message_type is not None:
             values.add()
         else:
             _set(lambda: values.append(_value(rng, field, None)))
+        return
+    if _is_map(field):
+        del values[choose(rng, sorted(values))]
         return
     k = int(rng.integers(len(values)))
     if kind == "remove" or (field.message_type is not None and kind == "change"):

@@ -1,24 +1,31 @@
-"""ONNX Runtime in another process, since it crashes at some wrong models."""
+"""Another program in another process, since it crashes at some wrong models."""
 
 import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from typing import Any
 
 LIMIT = 20  # seconds for a call
 
 
 class NotRun(Exception):
-    """ONNX Runtime refuses a model or a call, or crashes."""
+    """The other program refuses a model or a call, or crashes."""
 
 
 class Runtime:
-    """The process, which is started again after a crash."""
+    """The process, which is started again after a crash.
 
-    def __init__(self) -> None:
+    Args:
+      work: takes requests from a connection, and sends lists of arrays, or a text for an error.
+    """
+
+    def __init__(self, work: Callable[[Connection], None] | None = None) -> None:
+        self._work = work or _run_onnx
         self._process: Any = None
         self._pipe: Any = None
 
-    def __call__(self, data: bytes, feeds: dict[str, Any]) -> list[Any]:
-        """The outputs of a model.
+    def __call__(self, *request: Any) -> list[Any]:
+        """The outputs of a model: of ONNX Runtime by its bytes and inputs.
 
         Raises:
           NotRun: there are none.
@@ -26,7 +33,7 @@ class Runtime:
         if self._process is None or not self._process.is_alive():
             self._start()
         try:
-            self._pipe.send((data, feeds))
+            self._pipe.send(request)
             if not self._pipe.poll(LIMIT):
                 self._process.kill()
                 raise NotRun("it takes too long")
@@ -50,12 +57,12 @@ class Runtime:
         self.close()
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self._process = context.Process(target=self._work, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
 
 
-def _work(pipe: Any) -> None:
+def _run_onnx(pipe: Connection) -> None:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,7 +1,8 @@
 """A program: writes models of tf_keras, which is Keras 2, as .h5 files, with inputs and outputs.
 
-python keras_2_files.py FOLDER writes NAME.h5, NAME_weights.h5, NAME.keras and NAME.npz for each
-model, and the SavedModel NAME for some: in the .npz file x0, x1, ... and y0, y1, ... of the model.
+python keras_2_files.py FOLDER [NAME ...] writes NAME.h5, NAME_weights.h5, NAME.keras and NAME.npz
+for each model, and the SavedModel NAME for some: in the .npz file x0, x1, ... and y0, y1, ... of
+the model.
 """
 
 import os
@@ -178,10 +179,11 @@ MODELS: dict[str, Callable[[], Any]] = {
 def main() -> None:
     folder = Path(sys.argv[1])
     rng = np.random.default_rng(0)
-    for name, make in (MODELS | keras_2_masks.MODELS).items():
+    every = MODELS | keras_2_masks.MODELS
+    for name in sys.argv[2:] or every:
         tf_keras.utils.set_random_seed(1)
         tf_keras.backend.clear_session()
-        model = make()
+        model = every[name]()
         model.set_weights(
             [rng.uniform(0, 1, w.shape) - 0.4 * (w.ndim > 1) for w in model.get_weights()]
         )

@@ -111,7 +111,7 @@ FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
         changed(lambda file: file["model_weights"].attrs.__setitem__("keras_version", "new")),
         "version 'new' of Keras",
     ),
-    "huge": (replaced(huge), "larger than the file"),
+    "huge": (replaced(huge), "has 4000000000000 bytes, with which the file of"),
     "external": (replaced(external), "has its data in another file"),
     "soft link": (replaced(soft_link), "is a link"),
     "external link": (replaced(external_link), "is a link"),

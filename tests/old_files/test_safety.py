@@ -1,5 +1,6 @@
 """What a file may not do: run code, read other files, fill the memory, or not end."""
 
+import io
 import json
 import struct
 import zipfile
@@ -14,7 +15,7 @@ import pytest
 from old_files import writer
 from old_files.writer import layer
 from tf_lstm_ops.keras import load_h5
-from tf_lstm_ops.weights import h5_file
+from tf_lstm_ops.weights import LSTMWeights, h5_file
 
 SHAPE = (None, 4)
 
@@ -146,3 +147,92 @@ def test_an_h5_file_without_a_version_has_no_code_either(tmp_path: Path) -> None
         del file["model_weights"].attrs["keras_version"]
     with pytest.raises(ValueError, match="Python code in the file"):
         load_h5(tmp_path / "a.h5")
+
+
+def bomb(group: h5py.Group, name: str) -> None:
+    """128 MB of zeros in 128 KB."""
+    group.create_dataset(name, data=np.zeros((2**23, 4), "f4"), compression="gzip")
+
+
+def test_arrays_that_are_compressed(tmp_path: Path) -> None:
+    path = writer.write(tmp_path / "a.h5", "2.9.0", None, {"l": writer.arrays("l", 2, 3, 4, [8])})
+    with h5py.File(path, "r+") as file:
+        del file["l/l/kernel:0"]
+        bomb(file["l"], "l/kernel:0")
+    for read in (h5_file.read, LSTMWeights.from_checkpoint):
+        with pytest.raises(ValueError, match=r"kernel:0 of .* has 134217728 bytes, with which"):
+            read(path)
+
+
+def test_an_array_of_many_names(tmp_path: Path) -> None:
+    """Each name counts, since each is read."""
+    own = [("l/kernel:0", np.zeros((2**20, 4), "f4"))]
+    path = writer.write(tmp_path / "a.h5", "2.9.0", None, {"l": own})
+    with h5py.File(path, "r+") as file:
+        file["l"].attrs["weight_names"] = [b"l/kernel:0"] * 6
+    with pytest.raises(ValueError, match="stands for more than"):
+        h5_file.read(path)
+
+
+def test_a_large_description(tmp_path: Path) -> None:
+    """Whose objects in Python are 25 times as large."""
+    with pytest.raises(ValueError, match="too many for the description of a model"):
+        h5_file.parsed_config("config", "[" + "[]," * 3_000_000 + "[]]")
+
+
+def test_a_damaged_file_of_keras_3(tmp_path: Path) -> None:
+    """Keras raises TypeError and others."""
+    path = tmp_path / "a.h5"
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]).save(path)
+    with h5py.File(path, "r+") as file:
+        config = json.loads(file.attrs["model_config"])
+        config["config"]["layers"][1]["config"] = [1]
+        file.attrs["model_config"] = json.dumps(config)
+    with pytest.raises(ValueError, match=r"Keras does not read .*a\.h5: \w+Error: "):
+        load_h5(path)
+
+
+def test_a_long_version(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
+        archive.writestr("metadata.json", json.dumps({"keras_version": "x" * 10**6}))
+        archive.writestr("config.json", "{}")
+    with pytest.raises(ValueError, match="of Keras, which is none") as raised:
+        load_h5(tmp_path / "a.keras")
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("what", ["units", "arrays"])
+@pytest.mark.parametrize("end", ["h5", "keras"])
+def test_a_large_file_of_keras_3(end: str, what: str, tmp_path: Path) -> None:
+    """Keras would make weights of any size, and ends with the process where memory is short."""
+    path = tmp_path / f"a.{end}"
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, name="dense")]).save(path)
+    parts: dict[str, bytes] = {}
+    if end == "keras":
+        with zipfile.ZipFile(path) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        if what == "units":
+            text = parts["config.json"].decode().replace('"units": 2', '"units": 25000000000')
+            parts["config.json"] = text.encode()
+    held = io.BytesIO(parts["model.weights.h5"]) if parts else path
+    with h5py.File(held, "r+") as file:
+        if what == "arrays":
+            name = next(n for n in names_of(file) if n.endswith(("/kernel", "/vars/0")))
+            del file[name]
+            bomb(file, name)
+        elif not parts:
+            text = file.attrs["model_config"].replace('"units": 2', '"units": 25000000000')
+            file.attrs["model_config"] = text
+    if parts:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, held.getvalue() if name.endswith(".h5") else content)
+    message = "stands for more than" if what == "arrays" else "larger than those of the file"
+    with pytest.raises(ValueError, match=message):
+        load_h5(path)
+
+
+def names_of(file: h5py.File) -> list[str]:
+    found: list[str] = []
+    file.visit(found.append)
+    return found

@@ -62,6 +62,12 @@ def test_squeeze_of_all_axes_of_one_element() -> None:
         chain(node("Squeeze", "x", "s"), node("Softmax", "s", axis=1), axes=axes)
 
 
+def test_squares_behind_another_batch() -> None:
+    """The first axis is tried as the batch, which the sum of squares refuses at the output."""
+    nodes = [node("Gather", "x zero", "g", axis=0), node("Mul", "g g")]
+    check(model(nodes, (1, "B", 4), {"zero": np.int64(0)}))
+
+
 def test_further_axes_of_constants() -> None:
     """They are axes of the result."""
     for one_node in (

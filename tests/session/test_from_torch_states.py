@@ -326,11 +326,13 @@ def test_a_small_file_of_large_tensors(tmp_path: Path) -> None:
     """A tensor of stride 0, and an archive that is compressed."""
     torch = pytest.importorskip("torch")
     torch.save({"weight": torch.zeros(1).expand(2**14, 2**16)}, tmp_path / "m.pt")
-    with pytest.raises(ValueError, match=r"m\.pt stands for 4294967296 bytes, more than 64 times"):
+    with pytest.raises(
+        ValueError, match=r"m\.pt stands for 4294967296 bytes, more than \d+, which"
+    ):
         Session.from_torch(tmp_path / "m.pt", [("", "Linear")])
     with zipfile.ZipFile(tmp_path / "z.pt", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("z/data/0", bytes(2**24))
-    with pytest.raises(ValueError, match=r"z\.pt stands for 16777216 bytes"):
+        archive.writestr("z/data/0", bytes(2**27))
+    with pytest.raises(ValueError, match=r"z\.pt stands for 134217728 bytes"):
         Session.from_torch(tmp_path / "z.pt", [("", "Linear")])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,8 +10,6 @@ from typing import Any, NamedTuple
 from tf_lstm_ops.weights.arrays import Array
 
 PART_OF_CHECKPOINT = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # ends of names
-# The most bytes that a byte of a file may stand for. Deflate, the usual compression, reaches 1032.
-MOST_COMPRESSION = 1100
 
 
 class Variable(NamedTuple):
@@ -71,25 +68,6 @@ def layers_of(config: Any) -> dict[str, dict[str, Any]]:
         ):
             found[part["name"]] = own
     return found
-
-
-def parsed(name: str, text: str | bytes) -> Any:
-    """Reads JSON.
-
-    Args:
-      name: the name of the text in the message.
-      text: the text.
-
-    Returns:
-      The value.
-
-    Raises:
-      ValueError: it is no JSON.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is no JSON: {error}") from error
 
 
 def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:

@@ -88,5 +88,5 @@ def _number(source: str, nodes: Mapping[str, Any]) -> float | None:
         return None
     try:
         return float(tf.make_ndarray(node.attr["value"].tensor))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, KeyError):  # KeyError: of a dtype that is none
         return None

@@ -15,17 +15,14 @@ import numpy as np
 from tf_lstm_ops import _files, _optional
 from tf_lstm_ops.checkpoints import keras_2
 from tf_lstm_ops.checkpoints.contents import (
-    MOST_COMPRESSION,
     Contents,
     Variable,
     layers_of,
-    parsed,
 )
 from tf_lstm_ops.weights.arrays import Array, as_numbers, require
 
 # What h5py raises, beside OSError and ValueError, for a file that is damaged.
 _H5PY_ERRORS = (KeyError, RuntimeError, TypeError, UnicodeError, OverflowError, MemoryError)
-_LARGEST_CONFIG = 1 << 25  # bytes; Python may need 25 times as many for the objects
 
 
 def read(path: str) -> Contents:
@@ -69,11 +66,12 @@ def read_keras(path: str) -> Contents:
       ImportError: h5py is not installed.
       OSError, ValueError: the file is damaged.
     """
-    config = parsed("config.json", part(path, "config.json"))
-    metadata = parsed("metadata.json", part(path, "metadata.json"))
+    config = _files.parsed("config.json", part(path, "config.json"))
+    metadata = _files.parsed("metadata.json", part(path, "metadata.json"))
     weights = part(path, "model.weights.h5")
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
-    found = _of_datasets(f"model.weights.h5 of {path}", io.BytesIO(weights), len(weights))
+    size = os.path.getsize(path)
+    found = _of_datasets(f"model.weights.h5 of {path}", io.BytesIO(weights), size)
     variables = found.variables
     if re.match(r"2\.", str(version)):
         variables = _named(variables, dict(keras_2.names_of_groups(config)))
@@ -118,7 +116,9 @@ def part(path: str, name: str) -> bytes:
       ValueError: it is no .keras file, or damaged, or the part is too large.
     """
     _files.check_readable(path)
-    most = _LARGEST_CONFIG if name.endswith(".json") else MOST_COMPRESSION * os.path.getsize(path)
+    most = (
+        _files.LARGEST_JSON if name.endswith(".json") else _files.most_bytes(os.path.getsize(path))
+    )
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(name)
@@ -158,13 +158,13 @@ def _of_datasets(name: str, source: str | io.BytesIO, size: int) -> Contents:
     """All arrays of an HDF5 file. Links are not followed, other files are not read."""
     h5py = _optional.require("h5py", f"the file {name}", "h5py")
     found: dict[str, Variable] = {}
+    limit = _files.Limit(name, size)
     titles: dict[str, str] = {}
 
     def add(path: str, part: Any) -> None:
-        if isinstance(part, h5py.Dataset) and part.dtype.kind in "fiu":
-            found[path] = Variable(
-                part.shape, part.dtype.name, lambda: _array(name, source, path, size)
-            )
+        if isinstance(part, h5py.Dataset) and part.dtype.kind in "fiu" and part.shape is not None:
+            limit.take(path, part.size * part.dtype.itemsize)
+            found[path] = Variable(part.shape, part.dtype.name, lambda: _array(name, source, path))
         elif path.endswith("/vars") and isinstance(part.attrs.get("name"), str):
             titles[path.removesuffix("/vars")] = part.attrs["name"]
 
@@ -183,18 +183,13 @@ def _of_datasets(name: str, source: str | io.BytesIO, size: int) -> Contents:
     )
 
 
-def _array(name: str, source: str | io.BytesIO, path: str, size: int) -> Array:
+def _array(name: str, source: str | io.BytesIO, path: str) -> Array:
     h5py = _optional.require("h5py", f"the file {name}", "h5py")
     try:
         with h5py.File(source, "r") as file:
             data = file[path]
             own = not data.external and not data.is_virtual
             require(own, f"{path} of {name} has its data in another file, which is not read")
-            require(
-                data.shape is not None
-                and data.size * data.dtype.itemsize <= MOST_COMPRESSION * size,
-                f"{path} of {name} has the shape {data.shape}, larger than the file",
-            )
             return np.asarray(as_numbers(path, data[()]))
     except _H5PY_ERRORS as error:
         raise ValueError(f"{path} of {name} is damaged: {error}") from error

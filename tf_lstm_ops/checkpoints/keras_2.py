@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tf_lstm_ops import _files
 from tf_lstm_ops.checkpoints import protobuf
-from tf_lstm_ops.checkpoints.contents import parsed
 
 
 def snake_case(name: str) -> str:
@@ -64,7 +64,7 @@ def saved_metadata(folder: Path) -> Any:
     """
     for text in (_of_keras_file(folder), _of_object_graph(folder)):
         if text is not None:
-            return parsed(f"the description of the layers in {folder}", text)
+            return _files.parsed(f"the description of the layers in {folder}", text)
     return None
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from tf_lstm_ops import _files, _optional
 from tf_lstm_ops.checkpoints import forget_biases, keras_2, protobuf
 from tf_lstm_ops.checkpoints.contents import (
-    MOST_COMPRESSION,
     PART_OF_CHECKPOINT,
     Contents,
     Variable,
@@ -111,7 +110,7 @@ def read_graph(path: str) -> Contents:
     except Exception as error:  # the class depends on the implementation of protobuf
         raise ValueError(f"{path} is no frozen graph: {error}") from error
     require(graph.node, f"{path} is no frozen graph: it has no nodes")
-    most = MOST_COMPRESSION * len(data)
+    most = _files.most_bytes(len(data))
     found: dict[str, Variable] = {}
     for node in graph.node:
         if node.op == "Const" and node.attr["value"].HasField("tensor"):
@@ -209,7 +208,7 @@ def _constant(
         require(size <= most, f"{name} has the shape {shape}, larger than the file")
         try:
             return np.array(tf.make_ndarray(proto))
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise ValueError(f"the constant {name} is damaged: {error}") from error
 
     return read
@@ -227,7 +226,7 @@ def _dtype(tf: Any, number: int) -> Any:
 def _most_bytes(prefix: str) -> int:
     """The largest tensor that a checkpoint can have. Files of the first format are compressed."""
     if os.path.isfile(prefix):
-        return MOST_COMPRESSION * os.path.getsize(prefix)
+        return _files.most_bytes(os.path.getsize(prefix))
     return sum(map(os.path.getsize, _data_of(prefix)))
 
 

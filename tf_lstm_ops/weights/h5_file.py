@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import Any, NamedTuple
@@ -13,9 +12,6 @@ import numpy as np
 from tf_lstm_ops import _files
 from tf_lstm_ops.weights.arrays import Array, as_numbers
 
-# The most bytes that a byte of a file may stand for. Deflate, the usual compression of HDF5,
-# reaches 1032.
-_MOST_COMPRESSION = 1100
 _HEAP_HEADER = 16  # bytes at the beginning of a global heap, and of each object in it
 
 
@@ -160,12 +156,12 @@ def _read(name: str, file: Any) -> H5File:
     group = _weights_group(name, file)
     version = _version(file, group)
     config = file.attrs.get("model_config")
-    size = os.path.getsize(name)
+    limit = _files.Limit(name, os.path.getsize(name))
     layers: dict[str, list[NamedArray]] = {}
     for layer in _texts(group, "layer_names"):
         part = member(group, layer, h5py.Group)
         names = _texts(part, "weight_names")
-        layers[layer] = [NamedArray(n, array(part, n, size)) for n in names]
+        layers[layer] = [NamedArray(n, array(part, n, limit)) for n in names]
     return H5File(
         name,
         version,
@@ -220,10 +216,7 @@ def parsed_config(name: str, text: str) -> dict[str, Any]:
     Raises:
       ValueError: it is no JSON, or does not name a class.
     """
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is no JSON: {error}") from error
+    config = _files.parsed(name, text)
     if not isinstance(config, dict) or not isinstance(config.get("class_name"), str):
         raise ValueError(f"{name} does not name the class of a model")
     return config
@@ -255,13 +248,13 @@ def member(group: Any, path: str, kind: type) -> Any:
     return found
 
 
-def array(group: Any, path: str, file_size: int) -> Array:
+def array(group: Any, path: str, limit: _files.Limit) -> Array:
     """Reads an array.
 
     Args:
       group: a group of an open file.
       path: as of `member`.
-      file_size: the size of the file in bytes.
+      limit: counts the arrays of the file.
 
     Returns:
       The array.
@@ -273,7 +266,7 @@ def array(group: Any, path: str, file_size: int) -> Array:
     data = member(group, path, h5py.Dataset)
     if data.external or data.is_virtual:
         raise ValueError(f"{path} of the file has its data in another file, which is not read")
-    most_bytes = _MOST_COMPRESSION * file_size
-    if data.shape is None or data.size * data.dtype.itemsize > most_bytes:
-        raise ValueError(f"{path} of the file has the shape {data.shape}, larger than the file")
+    if data.shape is None:
+        raise ValueError(f"{path} of the file has no elements and no shape")
+    limit.take(path, data.size * data.dtype.itemsize)
     return np.asarray(as_numbers(path, data[()]))

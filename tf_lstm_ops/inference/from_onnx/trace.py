@@ -308,7 +308,10 @@ class _Tracer:
         except ValueError as error:
             raise _Stopped(f"{where} is not known: {error}", self._count) from error
         if isinstance(array, Squares):
-            array = sum_of(array)
+            try:
+                array = sum_of(array)
+            except AxesError as error:
+                raise _Stopped(f"{where} cannot be had: {error}", self._count) from error
         if not isinstance(array, Traced):
             raise _Stopped(f"{where} does not depend on an input", self._count)
         if not array.is_float:

@@ -20,7 +20,7 @@ from tf_lstm_ops.weights import torch as torch_format
 _PICKLES = (".pt", ".pth", ".bin", ".ckpt")
 _EXTRA = "_extra_state"  # what a module saves besides its tensors, of any type
 _UNUSED = ("num_batches_tracked", _EXTRA)
-_MOST_GROWTH = 64  # times the size of a file, which may have a tensor under several names
+_MOST_NAMES = 3  # of a tensor of a large file, all of which count
 _MOST = 20  # prefixes in a message
 State = Mapping[str, Any]
 
@@ -101,7 +101,7 @@ def _file(path: Any) -> State:
 def _pickled(path: str) -> State:
     """What torch.save wrote, if it has tensors only: nothing of the file is executed."""
     torch = _optional.require("torch", "a file of torch.save", "torch")
-    most = _MOST_GROWTH * os.path.getsize(path)
+    most = _files.most_bytes(_MOST_NAMES * os.path.getsize(path))
     members = _members(path)
     if any(name.endswith("/constants.pkl") for name in members):
         raise ValueError(
@@ -138,7 +138,7 @@ def _members(path: str) -> dict[str, int]:
 def _require_small(path: str, size: int, most: int) -> None:
     if size > most:
         raise ValueError(
-            f"{path} stands for {size} bytes, more than {_MOST_GROWTH} times its own size. Write "
+            f"{path} stands for {size} bytes, more than {most}, which its own size allows. Write "
             "copies of its tensors: {name: tensor.clone() for name, tensor in state.items()}"
         )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import contextlib
 import io
+import os
 import re
+import reprlib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,6 @@ import keras
 
 from tf_lstm_ops import _files
 from tf_lstm_ops.checkpoints import hdf5
-from tf_lstm_ops.checkpoints.contents import MOST_COMPRESSION, parsed
 from tf_lstm_ops.checkpoints.keras_2 import snake_case
 from tf_lstm_ops.keras.old_files import models
 from tf_lstm_ops.weights.h5_file import NamedArray, array, member
@@ -56,12 +57,12 @@ def read(path: Path) -> KerasFile:
 def _version(path: Path) -> str:
     version = str(_json(path, "metadata.json").get("keras_version"))
     if not re.match(r"\d{1,3}\.", version):
-        raise ValueError(f"{path} has the version {version!r} of Keras, which is none")
+        raise ValueError(f"{path} has the version {reprlib.repr(version)} of Keras, which is none")
     return version
 
 
 def _json(path: Path, name: str) -> dict[str, Any]:
-    found = parsed(f"{name} of {path}", hdf5.part(str(path), name))
+    found = _files.parsed(f"{name} of {path}", hdf5.part(str(path), name))
     if not isinstance(found, dict):
         raise ValueError(f"{path} is no .keras file: its {name} has no object")
     return found
@@ -97,7 +98,8 @@ def arrays_of(file: KerasFile, model: Any) -> list[tuple[Any, list[NamedArray]]]
       ValueError: the file is damaged, or has a layer that keeps its weights in an unknown way.
     """
     with _weights(file) as (weights, size):
-        return list(_of_model(weights, model, file.config, size))
+        limit = _files.Limit(file.path, size)
+        return list(_of_model(weights, model, file.config, limit))
 
 
 def count_of_numbers(file: KerasFile) -> int:
@@ -110,32 +112,35 @@ def count_of_numbers(file: KerasFile) -> int:
       The number.
 
     Raises:
-      ValueError: the file is damaged.
+      ValueError: the file is damaged, or they take much more memory than the file.
     """
     count = 0
 
     def add(name: str, part: Any) -> None:
         nonlocal count
-        count += part.size or 0 if isinstance(part, h5py.Dataset) else 0
+        if isinstance(part, h5py.Dataset) and part.size is not None:
+            limit.take(name, part.size * part.dtype.itemsize)
+            count += part.size
 
     with _weights(file) as (weights, size):
+        limit = _files.Limit(file.path, size)
         weights.visititems(add)
-        return min(count, MOST_COMPRESSION * size)
+    return count
 
 
 @contextlib.contextmanager
 def _weights(file: KerasFile) -> Iterator[tuple[Any, int]]:
-    """The open HDF5 file with the weights, and its size in bytes."""
+    """The open HDF5 file with the weights, and the size of the whole file in bytes."""
     content = hdf5.part(file.path, "model.weights.h5")
     try:
         with h5py.File(io.BytesIO(content), "r") as weights:
-            yield weights, len(content)
+            yield weights, os.path.getsize(file.path)
     except (OSError, RuntimeError, TypeError, KeyError) as error:
         raise ValueError(f"the weights of the file are damaged: {error}") from error
 
 
 def _of_model(
-    group: Any, model: Any, config: Any, size: int
+    group: Any, model: Any, config: Any, limit: _files.Limit
 ) -> Iterator[tuple[Any, list[NamedArray]]]:
     """As `arrays_of`. Groups are named by the classes of the layers, which are counted."""
     parts = member(group, "layers", h5py.Group)
@@ -145,33 +150,33 @@ def _of_model(
         part = f"{name}_{counts[name]}" if counts[name] else name
         counts[name] += 1
         if part in parts:
-            yield from _of_layer(member(parts, part, h5py.Group), layer, own, size)
+            yield from _of_layer(member(parts, part, h5py.Group), layer, own, limit)
         else:
             yield layer, []
 
 
 def _of_layer(
-    group: Any, layer: Any, config: Any, size: int
+    group: Any, layer: Any, config: Any, limit: _files.Limit
 ) -> Iterator[tuple[Any, list[NamedArray]]]:
     """A layer with its arrays; the model inside of a TimeDistributed has several."""
     inner = config["config"].get("layer")
     if isinstance(layer, keras.layers.TimeDistributed):
-        yield from _of_layer(member(group, "layer", h5py.Group), layer.layer, inner, size)
+        yield from _of_layer(member(group, "layer", h5py.Group), layer.layer, inner, limit)
     elif isinstance(layer, keras.Model):
-        yield from _of_model(group, layer, config, size)
+        yield from _of_model(group, layer, config, limit)
     else:
-        yield layer, _arrays(group, layer, size)
+        yield layer, _arrays(group, layer, limit)
 
 
-def _arrays(group: Any, layer: Any, size: int) -> list[NamedArray]:
+def _arrays(group: Any, layer: Any, limit: _files.Limit) -> list[NamedArray]:
     if isinstance(layer, keras.layers.Bidirectional):
         halves = (("forward_layer", layer.forward_layer), ("backward_layer", layer.backward_layer))
         groups = [(member(group, name, h5py.Group), half) for name, half in halves]
-        return [found for each, half in groups for found in _arrays(each, half, size)]
+        return [found for each, half in groups for found in _arrays(each, half, limit)]
     if isinstance(layer, keras.layers.RNN):
         if isinstance(layer.cell, keras.layers.StackedRNNCells):
             raise ValueError(f"layer {layer.name} has several cells, which is not read from .keras")
         group = member(group, "cell", h5py.Group)
     variables = member(group, "vars", h5py.Group)
     names = sorted(variables, key=lambda name: (len(name), name))
-    return [NamedArray(f"{group.name}/{n}", array(variables, n, size)) for n in names]
+    return [NamedArray(f"{group.name}/{n}", array(variables, n, limit)) for n in names]

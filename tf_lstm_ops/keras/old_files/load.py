@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import textwrap
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -96,7 +97,14 @@ def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
             "the model in Python and call tf_lstm_ops.keras.load_h5_weights(model, path), or pass "
             "config=, what model.to_json() returned"
         )
-    return _of_keras_3(path, file.config) if file.major >= 3 else _filled(file, objects)
+    if file.major >= 3:
+        return _of_keras_3(path, file.config, _numbers(file))
+    return _filled(file, objects)
+
+
+def _numbers(file: H5File) -> int:
+    """The count of numbers in all arrays of a file."""
+    return sum(array.value.size for arrays in file.layers.values() for array in arrays)
 
 
 def _text(config: str | os.PathLike[str]) -> str:
@@ -126,21 +134,31 @@ def _of_two_files(path: Path, text: str, objects: dict[str, Any]) -> Any:
 
 def _filled(file: H5File, objects: dict[str, Any]) -> Any:
     """The model of an .h5 file of Keras 1 or 2 with the values of its weights."""
-    numbers = sum(array.value.size for arrays in file.layers.values() for array in arrays)
-    model = _made(file, objects, numbers)
+    model = _made(file, objects, _numbers(file))
     _assign(model, _values_by_name(model, file))
     return model
 
 
-def _of_keras_3(path: Path, config: Any) -> Any:
-    """A model of Keras 3. Before Keras 3.11.3 only .keras files had a safe mode."""
+def _of_keras_3(path: Path, config: Any, numbers: int) -> Any:
+    """A model of Keras 3 in a file with some count of numbers.
+
+    Before Keras 3.11.3 only .keras files had a safe mode.
+    """
     if (found := safety.find(config)) is not None:
         raise ValueError(
             f"layer {found.name} ({found.kind}) of {path} is not made: {found.reason}. If you "
             "trust the file: convert_model(keras.models.load_model(path, safe_mode=False))"
         )
-    with _keras_private.safe_mode():
-        return keras.models.load_model(path, compile=False)
+    with _keras_private.safe_mode(), budget.limited(numbers):
+        try:
+            return keras.models.load_model(path, compile=False)
+        except (OSError, ValueError):
+            raise
+        except Exception as error:  # of a damaged file anything
+            said = textwrap.shorten(str(error), 500)
+            raise ValueError(
+                f"Keras does not read {path}: {type(error).__name__}: {said}"
+            ) from error
 
 
 def _made(file: H5File, objects: dict[str, Any], numbers: int) -> Any:
@@ -179,7 +197,7 @@ def _leaves(model: Any, config: Any) -> Iterator[Any]:
 def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     archive = keras_files.read(path)
     if h5_file.major(archive.version) >= 3:
-        return _of_keras_3(path, archive.config)
+        return _of_keras_3(path, archive.config, keras_files.count_of_numbers(archive))
     file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
     model = _made(file, objects, keras_files.count_of_numbers(archive))
     pairs = keras_files.arrays_of(archive, model)

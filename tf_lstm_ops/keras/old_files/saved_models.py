@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tf_lstm_ops import _files
 from tf_lstm_ops.checkpoints import keras_2, protobuf
 from tf_lstm_ops.weights.arrays import as_numbers
 from tf_lstm_ops.weights.h5_file import NamedArray
@@ -65,11 +68,9 @@ def _metadata(folder: Path) -> dict[str, Any]:
 def _variables(folder: Path) -> list[NamedArray]:
     """The children of the root's list `variables`, by the graph of objects in the checkpoint."""
     prefix = str(folder / "variables" / "variables")
-    try:
-        reader = tf.train.load_checkpoint(prefix)
-        nodes = protobuf.texts(reader.get_tensor(_GRAPH), 1)
-    except (tf.errors.OpError, RuntimeError, ValueError) as error:
-        raise ValueError(f"{prefix} is no checkpoint that can be read: {error}") from error
+    size = sum(file.stat().st_size for file in (folder / "variables").glob("variables.*"))
+    read = _reader(prefix, _files.Limit(prefix, size))
+    nodes = protobuf.texts(read(_GRAPH), 1)
     names = _children(nodes, 0)
     if "variables" not in names:
         raise ValueError(f"{folder} is damaged: its checkpoint has no list of variables")
@@ -82,9 +83,28 @@ def _variables(folder: Path) -> list[NamedArray]:
             full_name, key = (
                 b"".join(protobuf.texts(attribute, k)).decode("utf-8", "replace") for k in (2, 3)
             )
-            value = as_numbers(full_name, reader.get_tensor(key))
-            found.append(NamedArray(full_name, value))
+            found.append(NamedArray(full_name, as_numbers(full_name, read(key))))
     return found
+
+
+def _reader(prefix: str, limit: _files.Limit) -> Callable[[str], Any]:
+    """What reads the tensors of a checkpoint by their keys."""
+
+    def guarded(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:  # the class depends on the code of the reader's status
+            raise ValueError(f"{prefix} is no checkpoint that can be read: {error}") from error
+
+    reader = guarded(lambda: tf.train.load_checkpoint(prefix))
+    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+
+    def read(key: str) -> Any:
+        if key in shapes:  # TensorFlow makes the tensor before it reads
+            limit.take(key, math.prod(shapes[key]) * dtypes[key].size)
+        return guarded(lambda: reader.get_tensor(key))
+
+    return read
 
 
 def _node(nodes: list[bytes], number: int) -> bytes:
