@@ -78,6 +78,9 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "python -m tests.fuzz --calls 10000 --seed 0": Run("10000", "10"),
     "python -m tests.fuzz.files --calls 10000 --seed 0": Run("10000", "10"),
     "python -m tests.fuzz.sessions --calls 10000 --seed 0": Run("10000", "10"),
+    "python -m tests.fuzz.models --calls 10000 --seed 0": By(
+        NIGHTLY, "files", ("python -m tests.fuzz.models",)
+    ),
     SANITIZE: By(NIGHTLY, "build_sanitized", (SANITIZE,)),
     f"export {LIBRARY}": By(NIGHTLY, "sanitized", tuple(LIBRARY.split("$PWD/"))),
     f"export {PRELOAD}": By(NIGHTLY, "sanitized", (PRELOAD,)),
