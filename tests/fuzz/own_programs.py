@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 STEPS = 6
+LARGEST = 12 << 30  # bytes of address space of the process, of which the libraries need some
 
 
 def inputs_of(model: Any) -> list[np.ndarray]:
@@ -35,6 +37,8 @@ def run(pipe: Connection) -> None:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     warnings.simplefilter("ignore")
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (LARGEST if most < 0 else min(most, LARGEST), most))
     while True:
         kind, path, more = pipe.recv()
         try:
