@@ -254,3 +254,35 @@ def test_a_sensitive_model_whose_output_moves_as_a_whole():
 
     with pytest.warns(UserWarning, match="amplifies rounding.* 0 % of the outputs"):
         compare(model, run)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_wrong_integers(dtype):
+    x = keras.Input((5, INPUTS))
+    y = keras.ops.argmax(LSTM(UNITS, return_sequences=True)(x), axis=-1)
+    model = keras.Model(x, keras.ops.cast(y, dtype))
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return [np.asarray(1 - np.asarray(model(inputs[0])).astype("int32")).astype(dtype)]
+
+    compare(model, lambda inputs: [np.asarray(model(inputs[0]))])
+    with pytest.raises(ValueError, match="predicts something else"):
+        compare(model, run)
+
+
+def test_a_sensitive_model_of_words():
+    """Its inputs cannot move, so its embeddings do."""
+    steps, words = _sensitive(), keras.Input((300,), dtype="int32")
+    embedding = keras.layers.Embedding(20, INPUTS, embeddings_initializer="normal")
+    model = keras.Model(words, steps(embedding(words)))
+    tables = embedding.get_weights()
+
+    def run(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        embedding.set_weights([tables[0] * np.float32(1 + 2.0**-22)])
+        y = model(inputs[0]).numpy()
+        embedding.set_weights(tables)
+        return [y]
+
+    with pytest.warns(UserWarning, match="amplifies rounding"):
+        compare(model, run)
+    np.testing.assert_array_equal(embedding.get_weights()[0], tables[0])

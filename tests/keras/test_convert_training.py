@@ -1,6 +1,7 @@
 """A copy trains as its model: nothing that a configuration lacks is lost."""
 
-from typing import Any
+import collections
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -182,3 +183,18 @@ def test_a_frozen_stack(kind: Any) -> None:
     copy = convert_model(model, to="stock")
     assert [w.shape for w in copy.trainable_weights] == [w.shape for w in model.trainable_weights]
     assert len(copy.trainable_weights) == 2
+
+
+class Pair(NamedTuple):
+    a: float
+    b: list[float]
+
+
+def test_containers_keep_their_types() -> None:
+    loss = Loss(2.0)
+    loss.pair, loss.counts = Pair(1.0, [2.0]), collections.defaultdict(int, {"x": 1})
+    model = _model()
+    model.compile("sgd", loss)
+    copy = convert_model(model).loss
+    assert copy is not loss and copy.pair == loss.pair and copy.pair.b is not loss.pair.b
+    assert copy.counts == loss.counts and copy.counts["other"] == 0 and "other" not in loss.counts

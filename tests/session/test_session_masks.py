@@ -233,7 +233,28 @@ def _words_of_sentences() -> keras.Model:
     return keras.Model(x, layers.LSTM(3, name="me")(y))
 
 
+def _mask_of_no_layer(kind: str) -> Callable[[], keras.Model]:
+    """A mask that the call passes on, and that no layer of the graph makes."""
+
+    def model() -> keras.Model:
+        x, words = floats(T, C), ids(T)
+        mask = layers.Embedding(ROWS, C, mask_zero=True).compute_mask(words)
+        recurrent = layers.LSTM(3, return_sequences=True, name="me")
+        if kind == "input":
+            words = mask = keras.Input((T,), dtype="bool")
+        y = recurrent(x, mask=mask)
+        if kind == "two layers":
+            y = layers.GRU(3)(y)
+        return keras.Model([x, words], y)
+
+    return model
+
+
 REFUSED: dict[str, tuple[Callable[[], keras.Model], str]] = {
+    **{
+        f"no layer, {kind}": (_mask_of_no_layer(kind), "the mask of its call|has dtype bool")
+        for kind in ("computed", "two layers")
+    },
     "operations": (_mask_of_operations(1), "the mask of its call is not that of an Embedding"),
     **{
         kind.__name__: (lambda k=kind: _two_masks(k(name="me")), "its input has a mask, with which")

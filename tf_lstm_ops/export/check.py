@@ -13,7 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private
-from tf_lstm_ops.export.sensitivity import Steady, not_compared, steady_parts
+from tf_lstm_ops.export.sensitivity import (
+    Steady,
+    moved,
+    moved_tables,
+    not_compared,
+    rounding_of,
+    steady_parts,
+)
 from tf_lstm_ops.export.signature import own_batch_sizes
 from tf_lstm_ops.export.states import batch_size, states_of
 from tf_lstm_ops.onnx_graph.run import NotRun
@@ -114,18 +121,22 @@ def compare(
         if _largest_difference(again, expected, name, tolerance).of_allowed(tolerance) > 1:
             _warn(name, "two calls of the model give different outputs")
             return
-        parts = steady_parts(
-            lambda moved: _predict(model, signature, [tf.constant(x) for x in moved], from_zeros),
-            [x.numpy() for x in inputs],
-            expected,
-        )
+        arrays = [x.numpy() for x in inputs]
+
+        def predict(factor: float) -> Any:
+            with moved_tables(model, factor):
+                given = [tf.constant(x) for x in moved(arrays, factor)]
+                return _predict(model, signature, given, from_zeros)
+
+        rounding = rounding_of(max(_EPSILON.get(t, 0.0) for t in _dtypes(model)))
+        parts = steady_parts(predict, expected, rounding)
         steady = [steady_difference(*each) for each in zip(outputs, expected, parts, strict=True)]
         if max(each.of_allowed(tolerance) for each in steady) > 1:
             raise ValueError(
                 f"{name} predicts something else than the model: the largest difference is "
                 f"{difference}"
             )
-        _warn(name, not_compared(parts))
+        warnings.warn(f"{name}: {not_compared(parts, rounding)}", stacklevel=3)
     if verbose:
         print(f"{name}: largest difference to the model {difference}")
 
@@ -244,10 +255,11 @@ def steady_difference(output: tf.Tensor, expected: tf.Tensor, part: Steady) -> D
       part: the part of the output that is compared.
 
     Returns:
-      The difference. Outputs that are no numbers do not differ.
+      The difference. Outputs that are no floats may differ where the model's own move.
     """
     if not (output.dtype.is_floating or output.dtype.is_complex):
-        return Difference(0.0, 1.0)
+        differs = (output.numpy() != expected.numpy()) & (part.allowed == 0) & part.elements
+        return Difference(float(differs.any()), 1.0)
     error, size = _errors(output, expected)
     beyond = np.maximum(error - part.allowed, 0.0)[part.elements]
     return Difference(float(beyond.max(initial=0.0)), size)

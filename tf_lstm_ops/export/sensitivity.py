@@ -7,10 +7,14 @@ its inputs move by a rounding error says where that is so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
+
+from tf_lstm_ops import _keras_private
 
 
 class Rounding(NamedTuple):
@@ -29,9 +33,21 @@ class Rounding(NamedTuple):
     largest: float
 
 
-# Eight float32 epsilons, the error of a sum of some terms.
-FLOAT32 = Rounding(2.0**-20, 8.0, 2.0**-7)
-Predict = Callable[[list[np.ndarray]], Sequence[Any]]
+def rounding_of(epsilon: float) -> Rounding:
+    """The rounding of a file that computes as the model.
+
+    Args:
+      epsilon: that of the model's least precise type.
+
+    Returns:
+      Eight epsilons, the error of a sum of some terms.
+    """
+    return Rounding(8 * epsilon, 8.0, max(2.0**-7, 8 * epsilon))
+
+
+FLOAT32 = rounding_of(2.0**-23)
+
+Predict = Callable[[float], Sequence[Any]]
 
 
 class Steady(NamedTuple):
@@ -47,10 +63,7 @@ class Steady(NamedTuple):
 
 
 def steady_parts(
-    predict: Predict,
-    inputs: Sequence[np.ndarray],
-    expected: Sequence[Any],
-    rounding: Rounding = FLOAT32,
+    predict: Predict, expected: Sequence[Any], rounding: Rounding = FLOAT32
 ) -> list[Steady]:
     """The parts of a model's outputs that do not move far.
 
@@ -58,23 +71,63 @@ def steady_parts(
     moves; other outputs are compared as a whole or not at all.
 
     Args:
-      predict: the model's outputs for inputs.
-      inputs: the inputs of the comparison. Those of floats move.
-      expected: the model's outputs for them.
+      predict: the model's outputs where what it reads is multiplied by a factor; see `moved_tables`
+        and `moved`.
+      expected: the model's outputs.
       rounding: that of the file.
 
     Returns:
       A part for each output.
     """
-    moved = [[np.zeros(np.shape(each)) for each in expected]]
-    if any(np.issubdtype(x.dtype, np.floating) for x in inputs):
-        for factor in (1 + rounding.by, 1 - rounding.by):
-            outputs = predict([_moved(x, factor) for x in inputs])
-            moved.append([_distance(a, b) for a, b in zip(outputs, expected, strict=True)])
+    distances = []
+    for factor in (1 + rounding.by, 1 - rounding.by):
+        outputs = predict(factor)
+        distances.append([_distance(a, b) for a, b in zip(outputs, expected, strict=True)])
     return [
         _steady(np.max(parts, axis=0), np.abs(_wide(each)).max(initial=0), rounding)
-        for parts, each in zip(zip(*moved, strict=True), expected, strict=True)
+        for parts, each in zip(zip(*distances, strict=True), expected, strict=True)
     ]
+
+
+def moved(inputs: Sequence[np.ndarray], factor: float) -> list[np.ndarray]:
+    """The inputs of a model, those of floats multiplied by a factor.
+
+    Args:
+      inputs: the arrays.
+      factor: the factor.
+
+    Returns:
+      The arrays, of the same types.
+    """
+    return [(x * factor).astype(x.dtype) if _is_float(x) else x for x in inputs]
+
+
+@contextlib.contextmanager
+def moved_tables(model: keras.Model, factor: float) -> Iterator[None]:
+    """A context in which the tables of the embeddings of a model are multiplied by a factor.
+
+    Args:
+      model: the model.
+      factor: the factor.
+
+    Yields:
+      None.
+    """
+    layers = _keras_private.layers_of(model)
+    tables = [
+        variable
+        for layer in layers
+        if isinstance(layer, keras.layers.Embedding)
+        for variable in layer.weights
+    ]
+    before = [keras.ops.convert_to_numpy(table) for table in tables]
+    try:
+        for table, value in zip(tables, before, strict=True):
+            table.assign((value * factor).astype(value.dtype))
+        yield
+    finally:
+        for table, value in zip(tables, before, strict=True):
+            table.assign(value)
 
 
 def not_compared(parts: Sequence[Steady], rounding: Rounding = FLOAT32) -> str:
@@ -90,19 +143,22 @@ def not_compared(parts: Sequence[Steady], rounding: Rounding = FLOAT32) -> str:
     count = sum(part.elements.size for part in parts)
     share = sum(int(part.elements.sum()) for part in parts) / max(count, 1)
     return (
-        f"the model amplifies rounding: a change of its inputs by {rounding.by:.0e} changes its "
-        f"outputs. {100 * share:.0f} % of the outputs were compared, which change less"
+        f"the model amplifies rounding: a change of what it reads by {rounding.by:.0e} changes its "
+        f"outputs. {100 * share:.0f} % of the outputs were compared, those which change less, and "
+        "with a tolerance that grows with the change"
     )
 
 
-def _moved(x: np.ndarray, factor: float) -> np.ndarray:
-    return (x * factor).astype(x.dtype) if np.issubdtype(x.dtype, np.floating) else x
+def _is_float(x: np.ndarray) -> bool:
+    return np.issubdtype(x.dtype, np.floating) or x.dtype.name == "bfloat16"
 
 
 def _wide(value: Any) -> np.ndarray:
     array = np.asarray(value)
-    is_number = np.issubdtype(array.dtype, np.number) or array.dtype.kind == "V"  # bfloat16
-    return np.nan_to_num(array.astype(np.float64)) if is_number else np.zeros(array.shape)
+    if not (_is_float(array) or array.dtype.kind in "biuc"):
+        return np.zeros(array.shape)
+    wide = array if array.dtype.kind == "c" else array.astype(np.float64)
+    return np.nan_to_num(wide)
 
 
 def _distance(one: Any, other: Any) -> np.ndarray:

@@ -37,11 +37,16 @@ def carrier(model: Any, mask: Any) -> Any:
       mask: a symbolic tensor.
 
     Returns:
-      The output of the layer that makes the mask; None: there is none. Outputs of layers that pass
-      the mask on come later in the graph.
+      The output of the layer that makes the mask; None: no layer of the graph makes it. Outputs of
+      layers that pass the mask on come later in the graph.
     """
     found = (each for each in _keras_private.tensors(model) if are_carried(each, mask))
-    return next(found, None)
+    first = next(found, None)
+    if first is None:
+        return None
+    _, inputs, _, _ = _keras_private.producer(first)
+    got = any(are_carried(each, mask) or _are_computed_alike(each, mask) for each in inputs)
+    return None if got else first
 
 
 def _are_computed_alike(one: Any, other: Any) -> bool:

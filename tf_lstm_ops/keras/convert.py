@@ -61,7 +61,8 @@ def convert_model(
     Layers inside wrappers, nested models, and layers and models of the user's own are replaced too.
     Weights, their order, seeds, states of stateful layers, ``trainable``, and of a compiled model
     the loss, the metrics and the optimizer with its variables are copied, so training continues.
-    The model itself does not change, and the copy shares only functions with it.
+    The model itself does not change. The copy shares functions, constraints, regularizers,
+    schedules and the variables of a loss with it.
 
     The results stay the same, up to rounding. They are those of Keras 3: a warning names layers
     with "hard_sigmoid", which was another function in Keras 2.

@@ -7,6 +7,7 @@ which have variables, is made from its configuration and then gets the other att
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,11 +107,20 @@ def _is_of_libraries(value: Any) -> bool:
 
 def _with_keys(value: Any, keys: Keys) -> Any:
     """A copy of a container, with the keys of the copy's variables; other values as they are."""
+    kind = type(value)
     if isinstance(value, dict):
-        return {_key(name, keys): _with_keys(each, keys) for name, each in value.items()}
-    for kind in _Parts:
-        if isinstance(value, kind):
-            return kind(_with_keys(each, keys) for each in value)
+        found = {_key(name, keys): _with_keys(each, keys) for name, each in value.items()}
+        if kind is dict or _is_of_libraries(value):
+            return found
+        made = copy.copy(value)  # such as defaultdict
+        made.clear()
+        made.update(found)
+        return made
+    if hasattr(kind, "_make"):  # a namedtuple
+        return kind._make(_with_keys(each, keys) for each in value)
+    for base in _Parts:
+        if kind is base or (isinstance(value, base) and _is_of_libraries(value)):
+            return base(_with_keys(each, keys) for each in value)
     return _key(value, keys)
 
 

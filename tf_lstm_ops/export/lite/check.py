@@ -13,7 +13,14 @@ from tf_lstm_ops import _optional, _tf_private
 from tf_lstm_ops.export import errors
 from tf_lstm_ops.export.check import ABSOLUTE, Difference, difference, steady_difference
 from tf_lstm_ops.export.lite.trace import Traced, call
-from tf_lstm_ops.export.sensitivity import FLOAT32, Rounding, not_compared, steady_parts
+from tf_lstm_ops.export.sensitivity import (
+    FLOAT32,
+    Rounding,
+    moved,
+    moved_tables,
+    not_compared,
+    steady_parts,
+)
 
 Values = dict[str, np.ndarray]
 
@@ -130,14 +137,15 @@ def _of_steady_parts(
     """The differences where the model itself does not move far."""
     inputs, results, file_results = given
 
-    def predict(moved: list[np.ndarray]) -> list[np.ndarray]:
-        named = dict(zip(inputs, moved, strict=True))
+    def predict(factor: float) -> list[np.ndarray]:
+        named = dict(zip(inputs, moved([*inputs.values()], factor), strict=True))
         batch = {name: named[name] for name in traced.inputs}
         states = {name: named[name] for name in traced.states}
-        return [*_results(model, traced, batch, states, is_first).values()]
+        with moved_tables(model, factor):
+            return [*_results(model, traced, batch, states, is_first).values()]
 
     rounding = _ROUNDING[quantize]
-    parts = steady_parts(predict, [*inputs.values()], [*results.values()], rounding)
+    parts = steady_parts(predict, [*results.values()], rounding)
     found = {
         name: steady_difference(tf.constant(file_results[name]), tf.constant(value), part)
         for (name, value), part in zip(results.items(), parts, strict=True)
