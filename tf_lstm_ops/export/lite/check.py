@@ -152,7 +152,7 @@ def _of_steady_parts(
     }
     if not any(_is_rejected(each, quantize) for each in found.values()):
         warnings.warn(
-            f"the file was not compared with the model: {not_compared(parts, rounding)}",
+            f"the file: {not_compared(parts, rounding)}",
             stacklevel=6,
         )
     return found
