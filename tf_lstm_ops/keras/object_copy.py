@@ -116,8 +116,8 @@ def _with_keys(value: Any, keys: Keys) -> Any:
         made.clear()
         made.update(found)
         return made
-    if hasattr(kind, "_make"):  # a namedtuple
-        return kind._make(_with_keys(each, keys) for each in value)
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):  # a namedtuple
+        return kind(*(_with_keys(each, keys) for each in value))
     for base in _Parts:
         if kind is base or (isinstance(value, base) and _is_of_libraries(value)):
             return base(_with_keys(each, keys) for each in value)
