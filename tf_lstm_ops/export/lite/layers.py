@@ -25,7 +25,7 @@ from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
 FUSED_OP = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows faster than the steps
-# The converter takes 36 s for so many steps of 10 units on an AMD EPYC (Zen 5), and longer for more.
+# The converter takes 36 s for so many steps of 10 units on an AMD EPYC (Zen 5).
 INT8_STEPS = 1000
 _CLEARED = 1000.0  # a pre-activation of -1000 makes a gate zero in float32
 
