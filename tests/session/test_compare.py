@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tf_lstm_ops
-from session.test_session_without_tensorflow import HOOK
+from session.without_tensorflow import HOOK
 from tf_lstm_ops.inference import Comparison, OutputErrors, Session, compare, layers
 from tf_lstm_ops.keras import LSTM
 from tf_lstm_ops.weights import LSTMWeights

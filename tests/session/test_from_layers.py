@@ -13,7 +13,7 @@ from keras import layers as stock
 
 import tf_lstm_ops
 from session.keras_models import ROWS, with_random_weights
-from session.test_session_without_tensorflow import HOOK
+from session.without_tensorflow import HOOK
 from tf_lstm_ops.inference import Session, layers
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 

@@ -13,7 +13,7 @@ import pytest
 
 import tf_lstm_ops
 from session import rtneural_models
-from session.test_session_without_tensorflow import HOOK
+from session.without_tensorflow import HOOK
 from tf_lstm_ops.inference import Session, layers
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from session.test_session_without_tensorflow import HOOK, run
+from session.without_tensorflow import HOOK, run
 from tf_lstm_ops.inference import Session, layers
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 

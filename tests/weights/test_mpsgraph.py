@@ -8,18 +8,8 @@ import pytest
 from oracle.mpsgraph import Arguments, Options, mpsgraph_lstm
 from tf_lstm_ops.weights import LSTMWeights, MPSGraph
 
-from .formats import (
-    INPUTS,
-    PEEPHOLE,
-    PLAIN,
-    ROUNDING,
-    UNITS,
-    Array,
-    Shape,
-    keras_layers,
-    run_keras,
-    set_weights,
-)
+from .formats import INPUTS, PEEPHOLE, PLAIN, ROUNDING, UNITS, Array, Shape
+from .runs import keras_layers, run_keras, set_weights
 
 BATCH, TIME = 2, 4
 LAYERS = [s for s in PLAIN + PEEPHOLE if (s.kind, s.layers) == ("lstm", 1)]

@@ -21,13 +21,9 @@ from .formats import (
     UNITS,
     Array,
     Shape,
-    keras_layers,
     random_weights,
-    run_block,
-    run_cudnn,
-    run_keras,
-    set_weights,
 )
+from .runs import keras_layers, run_block, run_cudnn, run_keras, set_weights
 
 BATCH, TIME = 3, 5
 MODULES = {"own": raw_ops, "stock": tf.raw_ops}

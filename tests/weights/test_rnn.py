@@ -7,18 +7,8 @@ import pytest
 import tf_lstm_ops.keras
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
-from .formats import (
-    INPUTS,
-    ROUNDING,
-    UNITS,
-    Shape,
-    assert_equal,
-    keras_layers,
-    random_weights,
-    run_cudnn,
-    run_keras,
-    set_weights,
-)
+from .formats import INPUTS, ROUNDING, UNITS, Shape, assert_equal, random_weights
+from .runs import keras_layers, run_cudnn, run_keras, set_weights
 
 BATCH, TIME = 3, 5
 RELU = Shape("rnn_relu", layers=2, directions=2)

@@ -15,7 +15,6 @@ from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
 from .formats import (
     GATES,
     INPUTS,
-    KERAS_LAYERS,
     KINDS,
     PEEPHOLE,
     PLAIN,
@@ -25,10 +24,9 @@ from .formats import (
     Weights,
     assert_equal,
     assert_same_bits,
-    keras_layers,
     random_weights,
-    set_weights,
 )
+from .runs import KERAS_LAYERS, keras_layers, set_weights
 
 BFLOAT16 = tf.bfloat16.as_numpy_dtype
 DTYPES = [np.float16, BFLOAT16, np.float32, np.float64]

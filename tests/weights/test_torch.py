@@ -14,12 +14,9 @@ from .formats import (
     UNITS,
     Shape,
     assert_equal,
-    keras_layers,
     random_weights,
-    run_cudnn,
-    run_keras,
-    set_weights,
 )
+from .runs import keras_layers, run_cudnn, run_keras, set_weights
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is not installed")
