@@ -86,10 +86,16 @@ def distribute_samples(items: list[pytest.Item]) -> None:
                 case.add_marker(pytest.mark.slow if number % each else pytest.mark.full)
 
 
+def pytest_collection() -> None:
+    """Objects that are collected live long. The garbage collector would visit them in vain."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """All that is imported and collected lives to the end: the garbage collector need not visit it
-    again and again, which takes longer than many a test."""
+    """What is imported and collected lives to the end. The garbage collector need not visit it."""
+    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def covering(cases: list[pytest.Function], strength: int) -> Iterator[pytest.Function]:

@@ -58,6 +58,7 @@ def test_loops_share_processors_where_there_are_fewer(monkeypatch: pytest.Monkey
     assert started == ["3", "3", "", ""]
 
 
+@pytest.mark.full
 def test_loops_run_in_processes() -> None:
     found = _capacity.measure(1)
     assert found.threads == 1

@@ -112,6 +112,7 @@ def test_a_failure_is_told_and_the_others_go_on(measured, behaviour: str, messag
     assert len(found["torch"].ratios) == 3
 
 
+@pytest.mark.full
 def test_the_next_row_has_a_new_process_where_one_is_gone() -> None:
     with runner.Bench(fakes("right", "crashes when built"), threads=2, rounds=1) as bench:
         first, second = (bench.run(row, lambda *_: None) for row in (ROW, LARGER))
@@ -138,6 +139,7 @@ def test_a_missing_package_is_told_with_the_command_that_brings_it() -> None:
     assert found["keras"].message == "pip install no-such-package"
 
 
+@pytest.mark.full
 def test_memory_is_what_calls_hold_at_most(measured) -> None:
     row = dataclasses.replace(ROW, measure="memory")
     found = measured("holds memory", "right", row=row)
@@ -147,6 +149,7 @@ def test_memory_is_what_calls_hold_at_most(measured) -> None:
     assert found["keras"].values[0] < 2**24
 
 
+@pytest.mark.full
 def test_memory_of_training_is_measured_beside_the_time() -> None:
     row = dataclasses.replace(ROW, group="training", peers=(*ROW.peers, "jax"))
     peers = fakes("right", "holds memory", "right")
@@ -168,6 +171,7 @@ def test_memory_is_that_of_the_first_call() -> None:
     assert 2**26 - 2**22 < held < 2**26 + 2**24
 
 
+@pytest.mark.full
 def test_a_failure_in_the_process_of_memory_is_told() -> None:
     row = dataclasses.replace(LARGER, group="training")  # its first call there is as small as ROW
     peers = fakes("right", "crashes when built")

@@ -98,6 +98,7 @@ def test_it_does_not_write_what_it_reads(link, rng, tmp_path, capsys):
     assert source.read_bytes() == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("end", ["npz", pytest.param("safetensors", marks=pytest.mark.full)])
 def test_a_full_disk_keeps_the_old_file(end, tmp_path):
     """A limit of the size of files stands for it."""

@@ -89,6 +89,7 @@ def test_a_session_that_cannot_stream(tmp_path: Path, monkeypatch, capsys) -> No
     assert words in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.full
 def test_onnx_and_a_session_of_it(model: keras.Model, capsys) -> None:
     pytest.importorskip("tf2onnx", reason="the converter of all other layers")
     convert("model.keras", "model.onnx")

@@ -225,6 +225,7 @@ def test_nothing_to_change(tmp_path: Path, capsys) -> None:
     assert "\x1b" not in printed.out and "\r" not in printed.out
 
 
+@pytest.mark.full
 def test_report_as_text(tmp_path: Path, capsys) -> None:
     file = save(tmp_path, layers.LSTM(4, name="stock"), shape=(4, 3))
     assert __main__.main(["doctor", str(file)]) == 1
@@ -250,6 +251,7 @@ def test_a_layer_that_cannot_be_measured(tmp_path: Path, capsys, monkeypatch) ->
     assert layer["not_measured"] == "the model cannot be traced: no luck"
 
 
+@pytest.mark.full
 def test_a_change_that_is_slower_is_none(tmp_path: Path, capsys, monkeypatch) -> None:
     file = save(tmp_path, layers.LSTM(4))
     for training, status in ((2.0, 1), (0.5, 0)):
@@ -261,6 +263,7 @@ def test_a_change_that_is_slower_is_none(tmp_path: Path, capsys, monkeypatch) ->
         assert doctor(capsys, file, "--no-exports")[0] == status
 
 
+@pytest.mark.full
 def test_exports_are_tried(tmp_path: Path, capsys, monkeypatch) -> None:
     file = save(tmp_path, ours.LSTM(4, stateful=False), shape=(4, 3))
 

@@ -111,6 +111,7 @@ def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> No
     assert "instruction set" not in text and "medians" not in text
 
 
+@pytest.mark.full
 def test_a_busy_machine(printed: Any, monkeypatch) -> None:
     monkeypatch.setattr(doctor_timing, "capacity", lambda: Capacity(2, 1.79))
     said = "busy the processors do the work of 1.79 of 2 threads only. Other processes are running"
@@ -132,6 +133,7 @@ def test_the_range_is_that_of_the_rounds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert gain.ratio == 5.0 / 2.0
 
 
+@pytest.mark.full
 def test_a_file_of_keras_2_beside_stock_layers(tmp_path: Path, capsys) -> None:
     """Its layers are of this package once it is loaded, so stock ones are measured beside them."""
     file = tmp_path / "old.h5"

@@ -120,6 +120,7 @@ def test_a_failure_of_stock_code_is_none_of_ours(monkeypatch):
     assert result.passed and math.isnan(result.times["stock"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("op", ["KerasLSTM", "CudnnRNNV3"])
 def test_a_broken_kernel_is_noticed_in_large_sizes(op, break_kernels):
     break_kernels(op)

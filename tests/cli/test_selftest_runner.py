@@ -87,6 +87,7 @@ def test_the_next_check_runs_in_a_new_process_after_an_error(checks):
     assert starts.read_text() == 2 * "start\n"
 
 
+@pytest.mark.full
 def test_a_check_has_limited_time(checks):
     checks("hangs", "one")
     results = run(limit=1.0)

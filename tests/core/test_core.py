@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+from built_once import built_once
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
@@ -67,9 +69,7 @@ def build(program: Path, options: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("core") / "core_test"
-    build(path, ["-O1"])
-    return path
+    return built_once(tmp_path_factory, "core_test", lambda path: build(path, ["-O1"]))
 
 
 def run(program: Path, name: str, emulator: Sequence[str] = ()) -> None:
@@ -78,6 +78,7 @@ def run(program: Path, name: str, emulator: Sequence[str] = ()) -> None:
     assert "passed" in result.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.full) if n in LONG else n for n in NAMES]
 )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from built_once import built_once
+
 from .test_core import HERE, ROOT, package_build, run
 
 SOURCE = HERE / "kernel_program.cc"
@@ -15,10 +17,8 @@ NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.MULTILINE)
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="takes options of the GNU linker")
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(path: Path) -> None:
     native = package_build()
-    path = tmp_path_factory.mktemp("kernel") / "kernel_program"
     flags = [f for f in native.FLAGS["COPTS"] if f not in ("-O3", "-DNDEBUG", "-Icc")]
     sources = [*(ROOT / f"cc/{name}.cc" for name in ("tf/kernel", "core/signature", "core/shape"))]
     include = ["-I", str(ROOT / "cc"), "-I", str(HERE)]
@@ -26,9 +26,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     link = ["-ffunction-sections", "-Wl,--gc-sections", "-o", str(path)]
     command = [*native.compiler(), *flags, "-O1", *include, str(SOURCE), *map(str, sources), *link]
     subprocess.run(command, check=True)
-    return path
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_once(tmp_path_factory, "kernel_program", build)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_kernel(program: Path, name: str) -> None:
     run(program, name)

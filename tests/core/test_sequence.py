@@ -23,11 +23,13 @@ def run(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(program)], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.full
 def test_sequence_agrees_with_packed_sequence(tmp_path):
     done = run(ROOT, tmp_path)
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

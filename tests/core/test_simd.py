@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from built_once import built_once
 from tf_lstm_ops import _library
 
 from .test_core import HERE, ROOT, package_build, run
@@ -80,9 +81,8 @@ def build(program: Path, case: str, options: list[str], compiler: list[str] | No
 def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @functools.cache
     def built(case: str) -> Path:
-        path = tmp_path_factory.mktemp("simd") / "simd_test"
-        build(path, case, ["-O1"])
-        return path
+        name = f"simd_test of {case}"
+        return built_once(tmp_path_factory, name, lambda path: build(path, case, ["-O1"]))
 
     return built
 

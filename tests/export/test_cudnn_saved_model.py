@@ -190,6 +190,7 @@ def test_without_the_package_it_does_not_run(printed):
         assert line.startswith(("InvalidArgumentError", "NotFoundError", "UnimplementedError"))
 
 
+@pytest.mark.full
 def test_the_graph_holds_stock_nodes_only(printed, folder):
     """What was tested is what a GPU would run: no op of this package is in the file."""
     for mode in MODES:

@@ -182,6 +182,7 @@ def test_a_dict_of_inputs_by_name_onnx(tmp_path) -> None:
     assert sizes == SIZES
 
 
+@pytest.mark.full
 def test_a_dict_of_inputs_by_name_tflite(tmp_path) -> None:
     path = tmp_path / "model.tflite"
     export.tflite(make_model_of_a_list(), path, input_signature=BY_NAME)

@@ -173,6 +173,7 @@ def test_loaded_models_predict_and_train_on(run, name):
     assert moved == ("stateful" in options)
 
 
+@pytest.mark.full
 def test_without_import_the_error_names_the_class(run):
     """Once the package is imported, the same process loads the same file. (Keras 3.8 imports the
     package by itself.)"""

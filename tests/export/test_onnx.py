@@ -146,9 +146,8 @@ FORMS = {
 
 # The other forms are parts of these or of other tests.
 BY_DEFAULT = {
-    *("no_bias", "gru_no_bias", "peephole", "sequences", "backwards_last", "both", "stock"),
-    *("dropout", "proj_clip", "gru_reset_before", "activations", "simple_rnn"),
-    *("default_gates", "both_activations", "gru_both_activations", "gru_activations"),
+    *("gru_no_bias", "peephole", "sequences", "backwards_last", "both"),
+    *("dropout", "proj_clip", "gru_reset_before", "simple_rnn", "default_gates"),
 }
 
 
@@ -196,6 +195,7 @@ def test_masks(layer, go_backwards, zero_output_for_mask, return_sequences, tmp_
             assert_close(got, want)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "form",
     [
@@ -245,6 +245,7 @@ def test_encoder_and_decoder(tmp_path, rng):
         assert_close(got, want)
 
 
+@pytest.mark.full
 def test_known_sizes_and_time_distributed(tmp_path, rng):
     inside = keras.Sequential([keras.Input((TIME, INPUTS)), LSTM(UNITS)])
     x = keras.Input((4, TIME, INPUTS), batch_size=2)
@@ -297,6 +298,7 @@ def test_openvino_loads_no_loop(tmp_path, rng):
     assert_close(next(iter(compiled(x).values())), model(x))
 
 
+@pytest.mark.full
 def test_verbose(tmp_path, rng, capsys):
     model = make_model(
         LSTM(UNITS, return_sequences=True), LSTM(4, cell_clip=1.0, name="a"), rng=rng
@@ -358,6 +360,7 @@ def test_stateful(layer, wrapped, tmp_path, rng, recwarn):
     assert source.shape[0] == BATCH
 
 
+@pytest.mark.full
 def test_bad_arguments(tmp_path, rng):
     model, path = make_model(LSTM(UNITS), rng=rng), tmp_path / "model.onnx"
     with pytest.raises(TypeError, match=r"model must be a keras\.Model"):
@@ -381,6 +384,7 @@ def test_tf2onnx_is_not_installed(tmp_path, rng, monkeypatch):
         export_onnx(make_model(LSTM(UNITS), rng=rng), tmp_path / "model.onnx")
 
 
+@pytest.mark.full
 def test_a_stock_model_with_a_layer_and_an_op_of_one_name(rng, tmp_path):
     x = keras.Input((TIME, INPUTS))
     y = keras.layers.LSTM(UNITS, return_sequences=True)(x)

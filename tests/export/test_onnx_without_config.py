@@ -81,6 +81,7 @@ MODELS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", MODELS)
 def test_stock_layers_become_nodes(name: str, tmp_path: Path, capsys: Any) -> None:

@@ -131,6 +131,7 @@ def test_predictions(results, dtype, shape):
     assert_predicts(results, f"{dtype} {shape}", TOLERANCE[dtype])
 
 
+@pytest.mark.full
 def test_states_move_on(results):
     for name in "stateful 0", "stateful 1":
         assert_predicts(results, name, TOLERANCE["float32"])
@@ -146,12 +147,14 @@ def custom_ops(folder: Path) -> set[str]:
     return {op for op in ops if op.startswith("TfLstmOps>")}
 
 
+@pytest.mark.full
 def test_ops(results, folder):
     for name in *DTYPES, "stateful":
         assert custom_ops(folder / name) == set()
     assert custom_ops(folder / "fused") == {"TfLstmOps>KerasLSTM"}
 
 
+@pytest.mark.full
 def test_the_signature_is_that_of_fused_ops(results, folder):
     portable, fused = (tf.saved_model.load(folder / name) for name in (DTYPES[-1], "fused"))
     signatures = [m.signatures["serving_default"] for m in (portable, fused)]

@@ -57,6 +57,7 @@ BY_DEFAULT = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("form", "name"),
     [

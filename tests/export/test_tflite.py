@@ -75,7 +75,7 @@ FORMS = {
 }
 # The other forms are parts of these, of test_known_time or of the tests of loops.
 BY_DEFAULT = {
-    *("clip", "stock_lstm", "two_layers", "both_directions", "gru_reset_before", "proj_clip"),
+    *("stock_lstm", "both_directions", "proj_clip"),
 }
 
 
@@ -96,7 +96,7 @@ def test_unknown_time(form, tmp_path, rng):
 
 @pytest.mark.parametrize(
     "form",
-    ["peephole", "gru", *(pytest.param(f, marks=pytest.mark.full) for f in ("mask", "relu"))],
+    ["gru", *(pytest.param(f, marks=pytest.mark.full) for f in ("peephole", "mask", "relu"))],
 )
 def test_known_time(form, tmp_path, rng):
     """A sequence of few steps needs no loop."""
@@ -120,8 +120,13 @@ BESIDE_THE_FUSED_OP = {
 }
 
 
-BESIDE_BY_DEFAULT = {("gru", 70, "dynamic"), ("relu", None, "float16"), ("stack", None, None)}
-BESIDE_FULL = {("simple", None, None), ("stock", 70, "dynamic"), ("stack", None, "float16")}
+BESIDE_BY_DEFAULT = {("gru", 70, "dynamic")}
+BESIDE_FULL = {
+    *(("relu", None, "float16"), ("stack", None, None)),
+    ("simple", None, None),
+    ("stock", 70, "dynamic"),
+    ("stack", None, "float16"),
+}
 
 
 def beside_cases() -> Iterator[Any]:
@@ -154,6 +159,7 @@ def test_loop_before_the_fused_op(tmp_path, rng):
         assert relative_difference(file(x), model(x)) < TOLERANCE
 
 
+@pytest.mark.full
 def test_long_sequence_is_a_loop(tmp_path, rng):
     model = make_model(GRU(UNITS), time=100, rng=rng)
     tflite(model, tmp_path / "model.tflite")
@@ -163,6 +169,7 @@ def test_long_sequence_is_a_loop(tmp_path, rng):
     assert relative_difference(file(x), model(x)) < TOLERANCE
 
 
+@pytest.mark.full
 def test_layer_in_time_distributed(tmp_path, rng):
     inside = keras.Sequential([keras.Input((TIME, INPUTS)), LSTM(UNITS)])
     outer = keras.Input((2, TIME, INPUTS), name="x")
@@ -172,6 +179,7 @@ def test_layer_in_time_distributed(tmp_path, rng):
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
+@pytest.mark.full
 def test_states_between_layers(tmp_path, rng):
     """An encoder and a decoder: two inputs, an initial state, two outputs by name."""
     words, x = keras.Input((None,), dtype="int32", name="words"), keras.Input((4, INPUTS), name="x")
@@ -196,6 +204,7 @@ def test_states_between_layers(tmp_path, rng):
 QUANTISED = {"float16": (5e-3, 0.75), "dynamic": (0.05, 0.5)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("quantize", "use_peephole"),
     [
@@ -227,6 +236,7 @@ def test_small_weights_stay_float(tmp_path, rng, capsys):
     assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < TOLERANCE
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("inputs", "units", "dtype"),
     [
@@ -260,6 +270,7 @@ def test_int8(layer, tmp_path, rng):
     assert 1e-4 < relative_difference(file(x), model(x)) < 0.1  # 8 bits in every step
 
 
+@pytest.mark.full
 def test_int8_of_many_steps(tmp_path, rng, monkeypatch):
     """A warning says that the steps make the file large. Their names do not: the converter joins
     those of all steps."""
@@ -305,6 +316,7 @@ def test_int8_in_both_directions(layer, masked, tmp_path, rng):
         assert relative_difference(File(tmp_path / "model.tflite")(x), model(x)) < 0.2
 
 
+@pytest.mark.full
 def test_int8_of_a_step_that_is_always_zero(tmp_path):
     """TensorFlow Lite ends the process when it prepares the file: a backward layer's first states
     and inputs are always zero, and so is the range of their sums."""
@@ -318,6 +330,7 @@ def test_int8_of_a_step_that_is_always_zero(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_file_that_cannot_run(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(flatbuffer, "_fill_with_zeros", lambda *_: None)
     model = make_model(LSTM(UNITS, return_sequences=True), GRU(UNITS), rng=rng)
@@ -326,6 +339,7 @@ def test_file_that_cannot_run(tmp_path, rng, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("as_function", [False, True])
 def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
     """The printed difference is that of these data; random numbers would be below 10."""
@@ -337,6 +351,7 @@ def test_representative_data_check_the_file(as_function, tmp_path, rng, capsys):
     assert f"of the largest element {largest:.3g}" in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_verbose(tmp_path, rng, capsys):
     model = make_model(LSTM(UNITS, name="lstm"), rng=rng)
     tflite(model, tmp_path / "model.tflite", verbose=True)

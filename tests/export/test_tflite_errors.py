@@ -116,6 +116,7 @@ def test_model_of_another_type(tmp_path):
         tflite(LSTM(3), tmp_path / "model.tflite")
 
 
+@pytest.mark.full
 def test_model_that_the_converter_does_not_know(tmp_path):
     model = keras.Sequential([keras.Input((3, 3)), keras.layers.Lambda(tf.linalg.expm)])
     with pytest.raises(ValueError, match="TensorFlow's converter cannot convert the model"):

@@ -36,6 +36,7 @@ def dropping(base: Any) -> Any:
 BASES = (stock.LSTM, stock.GRU, ours.LSTM, ours.GRU)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("base", BASES, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
 @pytest.mark.parametrize("wrapped", [False, True], ids=["alone", "Bidirectional"])
 def test_they_compute_what_their_base_does(

@@ -104,6 +104,7 @@ def mixed(x: np.ndarray, rng: np.random.Generator) -> Model:
     return randomised(keras.Sequential(stack), x, rng)
 
 
+@pytest.mark.full
 def test_weights_files_fit_both_ways(x, rng, tmp_path):
     model = mixed(x, rng)
     stock, ours = tmp_path / "stock.weights.h5", tmp_path / "ours.weights.h5"

@@ -111,6 +111,7 @@ def scaled(factor: float) -> Any:
     return tanh
 
 
+@pytest.mark.full
 def test_functions_are_shared():
     """Lambdas with globals and cells, namesakes, and a function with the name of one of Keras'."""
     factor = 2.0

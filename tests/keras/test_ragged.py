@@ -104,6 +104,7 @@ def test_function(family, rng):
     assert traced.experimental_get_tracing_count() == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", [LSTM, pytest.param(GRU, marks=pytest.mark.full)], ids=label)
 def test_xla(family, rng):
     """Results and gradients, as without XLA."""
@@ -199,6 +200,7 @@ def fitted(first: list[Any], *data: Any, **options: Any) -> list[np.ndarray]:
     return model.get_weights()
 
 
+@pytest.mark.full
 def test_fit(rng):
     """From arrays and from a data set, as of padded rows behind Masking."""
     x = tf.cast(random_rows(rng), tf.float32)

@@ -70,6 +70,7 @@ def test_modules_and_op_functions(process: SimpleNamespace) -> None:
     assert process.lines[1] == "0"
 
 
+@pytest.mark.full
 def test_without_a_gpu_nothing_is_written(process: SimpleNamespace) -> None:
     assert not (process.cache / "tf_lstm_ops").exists()
 

@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from built_once import built_once
 from session import c_library, graphs, layers
 from session import session_file as f
 
@@ -27,16 +28,20 @@ glibc = pytest.mark.skipif(
 )
 
 
-def build(source: str, folder: Path, sanitizers: str = "") -> Path:
-    """Compiles a source of this folder.
+def build(source: str, factory: pytest.TempPathFactory, sanitizers: str = "") -> Path:
+    """The program of a source of this folder, which is compiled once a run.
 
     Without sanitizers the program loads the library under test. With them it contains the objects
     of a library that is built for it, with the folder that ``native.py build --sanitize`` uses.
     """
-    build_defs = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
     if not any(map(shutil.which, ("c++", "g++", "clang++"))) and not os.environ.get("CXX"):
         pytest.skip("no C++ compiler")
-    program = folder / Path(source).stem
+    name = "_".join([Path(source).stem, *sanitizers.split(",")])
+    return built_once(factory, name, lambda program: _compile(source, program, sanitizers))
+
+
+def _compile(source: str, program: Path, sanitizers: str) -> None:
+    build_defs = runpy.run_path(str(ROOT / "build_defs" / "native.py"))
     options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
     if sanitizers:
         inputs = _objects(build_defs, sanitizers)
@@ -49,7 +54,6 @@ def build(source: str, folder: Path, sanitizers: str = "") -> Path:
     command += [str(HERE / source), *inputs, "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return program
 
 
 def _objects(build_defs: dict, sanitizers: str) -> list[str]:

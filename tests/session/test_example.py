@@ -211,6 +211,7 @@ def test_commands_of_the_readme(compiler, package, file, tmp_path, number):
     check(done.stdout, file)
 
 
+@pytest.mark.full
 def test_compiled_by_cmake(package, file, tmp_path):
     if shutil.which("cmake") is None:
         pytest.skip("CMake is not installed")

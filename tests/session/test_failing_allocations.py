@@ -20,7 +20,7 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return native_program.build("failing_allocations.cc", tmp_path_factory.mktemp("failing"))
+    return native_program.build("failing_allocations.cc", tmp_path_factory)
 
 
 @pytest.mark.sampled(1)

@@ -26,9 +26,10 @@ CHAINS = ["lstm", "stack with dense", "layer norm lstm", "lstm of 256", "grus of
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return native_program.build("floating_point_modes.cc", tmp_path_factory.mktemp("modes"))
+    return native_program.build("floating_point_modes.cc", tmp_path_factory)
 
 
+@pytest.mark.full
 @native_program.glibc
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", CHAINS)

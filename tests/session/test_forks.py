@@ -61,8 +61,10 @@ def run(*command: object) -> None:
 @pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", ["lstm", "lstm of 256"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_in_c(name: str, threads: int, tmp_path: Path) -> None:
-    program = native_program.build("fork_during_calls.cc", tmp_path)
+def test_in_c(
+    name: str, threads: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    program = native_program.build("fork_during_calls.cc", tmp_path_factory)
     run(program, native_program.write(tmp_path, name), threads, 100)
 
 

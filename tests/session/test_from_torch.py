@@ -327,7 +327,11 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSALS)
+@pytest.mark.parametrize(
+    "kind",
+    # torch.compile imports what takes seconds.
+    [pytest.param(kind, marks=[pytest.mark.full] * (kind == "compiled")) for kind in REFUSALS],
+)
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_refusals(kind: str) -> None:
     made, text = REFUSALS[kind]

@@ -35,10 +35,12 @@ def fuzz(program: Path, files: list[str], seed: int, count: int, mebibytes: int)
 
 @pytest.mark.full
 @pytest.mark.parametrize("version", [1, 2])
-def test_mutated_files(tmp_path: Path, version: int) -> None:
+def test_mutated_files(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, version: int
+) -> None:
     """In little memory, so that a session of large sizes meets an error of an allocation."""
     count = 10_000
-    program = native_program.build("fuzz_file.cc", tmp_path)
+    program = native_program.build("fuzz_file.cc", tmp_path_factory)
     files = write_all(tmp_path, version)
     opened, computed = fuzz(program, files, seed=1, count=count, mebibytes=512)
     # About one in nine is valid. Were it almost none or all, the test would show little.
@@ -47,9 +49,11 @@ def test_mutated_files(tmp_path: Path, version: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
-def test_mutated_files_under_sanitizers(tmp_path: Path, version: int) -> None:
+def test_mutated_files_under_sanitizers(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, version: int
+) -> None:
     count = 100_000
-    program = native_program.build("fuzz_file.cc", tmp_path, "address,undefined")
+    program = native_program.build("fuzz_file.cc", tmp_path_factory, "address,undefined")
     # AddressSanitizer needs much address space.
     files = write_all(tmp_path, version)
     opened, computed = fuzz(program, files, seed=2, count=count, mebibytes=0)

@@ -21,7 +21,7 @@ INSTRUCTION_SETS = ["x86-64-v2", "x86-64-v3"]  # that of the processor is the de
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return native_program.build("real_time.cc", tmp_path_factory.mktemp("real_time"))
+    return native_program.build("real_time.cc", tmp_path_factory)
 
 
 def run(

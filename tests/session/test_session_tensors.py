@@ -112,6 +112,7 @@ def test_refused_by_tensorflow(session: Session, kind: str) -> None:
     check_refused(session, refused_by_tensorflow()[kind]())
 
 
+@pytest.mark.full
 def test_symbolic_tensors(session: Session) -> None:
     import keras
 

@@ -22,14 +22,18 @@ NAMES = ["stack with dense", "lstm of 256"]
 GRAPHS = ["stream of convolutions", "stream of words"]
 
 
+@pytest.mark.full
 @native_program.glibc
 @pytest.mark.parametrize(
     "sanitizers", ["", pytest.param("thread", marks=pytest.mark.slow)], ids=["plain", "thread"]
 )
-def test_many_threads_use_one_session(tmp_path: Path, sanitizers: str) -> None:
-    program = native_program.build("thread_use.cc", tmp_path, sanitizers)
+def test_many_threads_use_one_session(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sanitizers: str
+) -> None:
+    program = native_program.build("thread_use.cc", tmp_path_factory, sanitizers)
     paths = [native_program.write(tmp_path, name) for name in NAMES]
     paths += [native_program.write_graph(tmp_path, name) for name in GRAPHS]
     for path in paths:
         # The calls of six threads on one stream do not all happen to run one after another.
-        assert sum(use(program, path, threads) for threads in (1, 2)) > 0
+        # Where other processes leave little time, they may.
+        assert any(use(program, path, threads) for _ in range(10) for threads in (1, 2))

@@ -55,10 +55,12 @@ def unload(file: Path, *libraries: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_the_shared_library(file: Path) -> None:
     unload(file, c.path().resolve())
 
 
+@pytest.mark.full
 def test_a_plugin_with_the_static_library(file: Path, tmp_path: Path) -> None:
     """The options of the package's file for pkg-config make the plugin stay."""
     libraries = c.path().resolve().parent

@@ -72,12 +72,14 @@ def test_our_kernels_serve_what_stock_kernels_served_before(run: Run, call: str)
     np.testing.assert_allclose(before, ours, rtol=0, atol=scale * np.abs(ours).max())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("call", ["new session", "short BlockLSTM", "short BlockLSTMGrad"])
 def test_our_kernels_serve_what_starts_later(run: Run, call: str) -> None:
     """Past seq_len_max too, where stock's kernels leave five outputs unwritten."""
     np.testing.assert_array_equal(run.results[f"{call} after"], run.results[f"{call} ours"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("call", ["old session", "old iterator"])
 def test_what_has_run_in_a_session_or_a_pipeline_keeps_its_kernels(run: Run, call: str) -> None:
     before, after = run.results[f"{call} before"], run.results[f"{call} after"]
@@ -85,12 +87,14 @@ def test_what_has_run_in_a_session_or_a_pipeline_keeps_its_kernels(run: Run, cal
     np.testing.assert_array_equal(before, run.results["function before"])
 
 
+@pytest.mark.full
 def test_four_ops_are_served_in_two_types(run: Run) -> None:
     """Each once, though override was called twice."""
     expected = [f"{op} CPU {dtype}" for op in OPS for dtype in DTYPES]
     assert run.results["served"].tolist() == sorted(expected)
 
 
+@pytest.mark.full
 def test_the_first_call_drops_kernels_and_a_second_does_nothing(run: Run) -> None:
     """Drawn before, after one call and after two: a dropped random op begins anew."""
     before, after_one, after_two = run.results["draws"]
@@ -98,6 +102,7 @@ def test_the_first_call_drops_kernels_and_a_second_does_nothing(run: Run) -> Non
     assert not np.array_equal(after_two, after_one)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_an_error_that_names_the_argument(run: Run, name: str) -> None:
     """Of most of them stock's kernels end the process, or read what is not theirs."""
@@ -113,6 +118,7 @@ def test_bad_input_is_an_error_that_names_the_argument(run: Run, name: str) -> N
         assert text in run.bad[name].message
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["double", "bfloat16"])
 @pytest.mark.parametrize("op", OPS)
 def test_other_types_are_tensorflows_own_error(run: Run, op: str, dtype: str) -> None:
