@@ -9,8 +9,11 @@ it.
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
+import gc
 import importlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -473,6 +476,86 @@ def computes_otherwise(layer: Any) -> bool:
     return bool({"inner_loop", "call"} & vars(layer).keys()) or (
         getattr(layer, "_remat_mode", None) is not None
     )
+
+
+# The methods that `replace_method` replaces, and the parameters that they have in this Keras.
+LOOP = "inner_loop"
+_PARAMETERS = ("self", "sequences", "initial_state", "mask", "training")
+
+
+def replace_method(
+    kind: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[[], None]:
+    """Replaces a method of a recurrent layer of Keras.
+
+    Args:
+      kind: the class, which defines the method itself.
+      name: `LOOP` or "call".
+      make: makes the new method from that of Keras.
+
+    Returns:
+      A function that puts Keras' method back, unless others have replaced it since.
+
+    Raises:
+      RuntimeError: the class has no such method, or one with other parameters.
+    """
+    original = vars(kind).get(name)
+    if original is None or {*inspect.signature(original).parameters} != {*_PARAMETERS}:
+        raise RuntimeError(
+            f"keras.layers.{kind.__name__} must have a method {name} of {', '.join(_PARAMETERS)}, "
+            "but this version of Keras has another one, or a program has replaced it"
+        )
+    new = functools.update_wrapper(make(original), original)
+    setattr(kind, name, new)
+
+    def restore() -> None:
+        if vars(kind).get(name) is new:
+            setattr(kind, name, original)
+
+    return restore
+
+
+class Tracer(enum.Enum):
+    """What traces a call of a layer."""
+
+    TRAINER = "fit, evaluate or predict"
+    SHAPES = "the shapes of a symbolic call"
+    OTHER = "a tf.function"
+
+
+_TRAINER = "keras.src.backend.tensorflow.trainer"
+_SHAPES = ("keras.src.backend.tensorflow.core", "compute_output_spec")
+
+
+def tracer(callers: Iterable[tuple[str, str]]) -> Tracer:
+    """What traces a call.
+
+    Args:
+      callers: the functions between the call and the innermost trace, each with its module.
+
+    Returns:
+      TRAINER also for the functions train_on_batch and the like.
+    """
+    for module, function in callers:
+        if module == _TRAINER:
+            return Tracer.TRAINER
+        if (module, function) == _SHAPES:
+            return Tracer.SHAPES
+    return Tracer.OTHER
+
+
+def traced_models() -> list[Any]:
+    """The models of this process for which fit, evaluate or predict has traced a function.
+
+    Returns:
+      The models.
+    """
+    import keras
+
+    functions = ("train_function", "test_function", "predict_function")
+    # isinstance could run code of an object.
+    models = [value for value in gc.get_objects() if issubclass(type(value), keras.Model)]
+    return [m for m in models if any(vars(m).get(name) is not None for name in functions)]
 
 
 def run_loop(kind: type, layer: Any, *args: Any, **kwargs: Any) -> Any:

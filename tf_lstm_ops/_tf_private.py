@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
+import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,9 @@ from tensorflow.python.ops.parallel_for import pfor
 
 # The module whose functions trace a model for TFLiteConverter.from_keras_model.
 LITE_CONVERTER = "tensorflow.lite.python.lite"
+
+# The module whose functions trace a tf.function.
+_FUNCTION_TRACER = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
 
 
 # Ops and kernels.
@@ -215,6 +220,22 @@ def offer_gradients(
             return found
 
     ops.gradient_registry.__class__ = Offering
+
+
+def callers_in_trace() -> Iterator[tuple[str, str]]:
+    """The functions between the call of this one and the innermost trace of a ``tf.function``.
+
+    Yields:
+      The name of each function's module and its own, the innermost first. Traces of loops and
+      branches do not count. Without a trace, all functions.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module == _FUNCTION_TRACER:
+            return
+        yield module, frame.f_code.co_name
+        frame = frame.f_back
 
 
 def may_record() -> bool:

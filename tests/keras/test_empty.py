@@ -27,14 +27,14 @@ def make(name: str, options: str = "default", batch: int = 0, time: int = TIME):
     layer.build((None, None, INPUTS))
     assert layer.uses_fused_op
     rng = np.random.default_rng(0)
-    shapes = [(batch, time, INPUTS), *[(batch, UNITS) for _ in layer._state_names]]
+    shapes = [(batch, time, INPUTS), *[(batch, UNITS) for _ in layer._names_of_states]]
     values = [tf.constant(rng.normal(size=shape), tf.float32) for shape in shapes]
     return layer, [*values, *(tf.constant(w.value) for w in layer.trainable_variables)]
 
 
 def on_values(layer, mask: tf.Tensor | None, training: bool):
     """The layer as a function of these values."""
-    states = len(layer._state_names)
+    states = len(layer._names_of_states)
 
     def function(x, *values):
         pairs = [*zip(layer.trainable_variables, values[states:], strict=True)]
@@ -82,7 +82,7 @@ def test_no_steps(name, options, masked):
     layer, values = make(name, options, batch=2, time=0)
     mask = tf.ones((2, 0), tf.bool) if masked else None
     found = derivatives(on_values(layer, mask, training=True), values, "unknown sizes")
-    states = values[1 : 1 + len(layer._state_names)]
+    states = values[1 : 1 + len(layer._names_of_states)]
     assert_zero(found.results[0], (2, 0, UNITS) if layer.return_sequences else (2, UNITS))
     for k, state in enumerate(states, start=1):
         np.testing.assert_array_equal(found.results[k], state)

@@ -38,7 +38,7 @@ def make_layer(rng, name: str, form: str, sizes: Sizes = SIZES, **options) -> ke
 
 
 def inputs_of(layer, rng, sizes: Sizes = SIZES) -> list[Array]:
-    states = len(layer._state_names)
+    states = len(layer._names_of_states)
     shapes = [(sizes.batch, sizes.time, sizes.inputs), *[(sizes.batch, sizes.units)] * states]
     return [rng.normal(size=shape) for shape in shapes]
 

@@ -48,7 +48,7 @@ def make_layer(name, rng, **options):
 
 def random_arguments(layer, rng):
     """x and the initial states."""
-    shapes = [(BATCH, TIME, INPUTS), *[(BATCH, UNITS) for _ in layer._state_names]]
+    shapes = [(BATCH, TIME, INPUTS), *[(BATCH, UNITS) for _ in layer._names_of_states]]
     return [tf.constant(rng.normal(size=shape), layer.compute_dtype) for shape in shapes]
 
 

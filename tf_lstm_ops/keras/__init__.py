@@ -11,6 +11,7 @@ _registration.ops()  # before what it imports is imported here
 if problem := _keras_backend.problem():
     raise ImportError(problem)
 
+from tf_lstm_ops.keras.acceleration import accelerate
 from tf_lstm_ops.keras.bidirectional import Bidirectional
 from tf_lstm_ops.keras.convert import convert_model, fallback_reasons
 from tf_lstm_ops.keras.gru import GRU
@@ -31,6 +32,7 @@ __all__ = [
     "SimpleRNN",
     "StackedGRU",
     "StackedLSTM",
+    "accelerate",
     "convert_model",
     "fallback_reasons",
     "keras_2_hard_sigmoid",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import keras
@@ -24,6 +25,114 @@ _ALIKE = (
     *("return_sequences", "return_state", "stateful", "projection_size", "use_peephole"),
     *layer_norm.ARGUMENTS,
 )
+
+
+def why_apart(
+    wrapper: Any, kinds: Sequence[type], reason: Callable[[Any], str | None]
+) -> str | None:
+    """Why one op does not compute both layers of a Bidirectional.
+
+    Args:
+      wrapper: the Bidirectional, of this package or of ``keras.layers``.
+      kinds: the classes that its layers may have.
+      reason: why a layer of them has no op; None if it has one.
+
+    Returns:
+      The reason; None if one op computes both.
+    """
+    first, second = layers = wrapper.forward_layer, wrapper.backward_layer
+    for layer in layers:
+        if type(layer) not in kinds:
+            return f"{layer.name} is a {type(layer).__name__}, not one of {PACKAGE}.keras"
+        if (why := reason(layer)) is not None:
+            return f"{layer.name}: {why}"
+        if layer.activity_regularizer is not None:
+            return f"{layer.name} has an activity_regularizer"
+    for layer, backwards in ((first, False), (second, True)):
+        if bool(layer.go_backwards) != backwards:
+            return f"{layer.name} has go_backwards={layer.go_backwards}"
+    for name in ("return_sequences", "return_state"):
+        if bool(getattr(first, name)) != bool(getattr(wrapper, name)):
+            return f"{first.name} has {name}={getattr(first, name)}"
+    if op_arguments.op_of(first) != op_arguments.op_of(second):
+        return f"{first.name} and {second.name} are layers of different kinds"
+    for name in _ALIKE:
+        if _option(first, name) != _option(second, name):
+            return f"{first.name} and {second.name} have another {name}"
+    others = op_arguments.attributes(second)
+    for name, value in op_arguments.attributes(first).items():
+        if value != others[name]:
+            return f"{first.name} and {second.name} have another {name}"
+    return None
+
+
+def _option(layer: Any, name: str) -> Any:
+    """An option of a layer, or of its cell; None if neither has it."""
+    return getattr(layer, name, getattr(layer.cell, name, None))
+
+
+def must_be_apart(wrapper: Any, sequences: Any) -> bool:
+    """Whether each layer of a Bidirectional computes its own direction in a call.
+
+    Args:
+      wrapper: as of `why_apart`.
+      sequences: [B, T, I].
+
+    Returns:
+      True on a GPU, in traces of converters, for ragged input and input without steps, and if a
+      layer's loop is replaced for a time.
+    """
+    if isinstance(sequences, tf.RaggedTensor) or sequences.shape[1] == 0:
+        return True
+    if _placement.may_use_cuda() or _placement.on_metal():
+        return True
+    if converters.plain_ops_required() or directions.are_apart():
+        return True
+    layers = (wrapper.forward_layer, wrapper.backward_layer)
+    return any(map(_keras_private.computes_otherwise, layers))
+
+
+def run_joined(wrapper: Any, sequences: Any, initial_state: Any, mask: Any, training: Any) -> Any:
+    """The results of a Bidirectional by one op.
+
+    Args:
+      wrapper: as of `why_apart`, which returns None for it.
+      sequences, initial_state, mask, training: the arguments of its ``call``.
+
+    Returns:
+      What its ``call`` returns.
+    """
+    # Both layers get the same tensor, which the op then reads once.
+    sequences = tf.cast(sequences, wrapper.forward_layer.compute_dtype)
+    options = {"mask": mask, "training": training}
+    half = 0 if initial_state is None else len(initial_state) // 2
+    of_first, of_second = (
+        None if initial_state is None else initial_state[part]
+        for part in (slice(half), slice(half, None))
+    )
+    first, second = directions.joined(
+        lambda: wrapper.forward_layer(sequences, initial_state=of_first, **options),
+        lambda: wrapper.backward_layer(sequences, initial_state=of_second, **options),
+    )
+    merge = functools.partial(_merged, wrapper.merge_mode, wrapper.compute_dtype)
+    if not wrapper.return_state:
+        return merge(first)
+    output, states = merge(first[0]), (*first[1:], *second[1:])
+    return (*output, *states) if wrapper.merge_mode is None else (output, *states)
+
+
+def _merged(merge_mode: str | None, dtype: str, output: tf.Tensor) -> Any:
+    """The output of the op, [B, T, 2P] or [B, 2P], as merge_mode asks for it."""
+    output = tf.cast(output, dtype)
+    if merge_mode == "concat":
+        return output
+    first, second = directions.split(output)
+    if merge_mode is None:
+        return first, second
+    if merge_mode == "mul":
+        return first * second
+    merged = first + second
+    return merged / 2 if merge_mode == "ave" else merged
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -88,30 +197,7 @@ class Bidirectional(keras.layers.Bidirectional):
     @property
     def fallback_reason(self) -> str | None:
         """Why the layers' options do not allow one op; None if they do."""
-        first, second = layers = self.forward_layer, self.backward_layer
-        for layer in layers:
-            if type(layer) not in _KINDS:
-                return f"{layer.name} is a {type(layer).__name__}, not one of {PACKAGE}.keras"
-            if (reason := layer.fallback_reason) is not None:
-                return f"{layer.name}: {reason}"
-            if layer.activity_regularizer is not None:
-                return f"{layer.name} has an activity_regularizer"
-        for layer, backwards in ((first, False), (second, True)):
-            if bool(layer.go_backwards) != backwards:
-                return f"{layer.name} has go_backwards={layer.go_backwards}"
-        for name in ("return_sequences", "return_state"):
-            if getattr(first, name) != getattr(self, name):
-                return f"{first.name} has {name}={getattr(first, name)}"
-        if first._op != second._op:
-            return f"{first.name} and {second.name} are layers of different kinds"
-        for name in _ALIKE:
-            if getattr(first, name, None) != getattr(second, name, None):
-                return f"{first.name} and {second.name} have another {name}"
-        others = op_arguments.attributes(second)
-        for name, value in op_arguments.attributes(first).items():
-            if value != others[name]:
-                return f"{first.name} and {second.name} have another {name}"
-        return None
+        return why_apart(self, _KINDS, lambda layer: layer.fallback_reason)
 
     def call(
         self,
@@ -140,44 +226,8 @@ class Bidirectional(keras.layers.Bidirectional):
             return super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training
             )
-        # Both layers get the same tensor, which the op then reads once.
-        sequences = tf.cast(sequences, self.forward_layer.compute_dtype)
-        options = {"mask": mask, "training": training}
-        half = 0 if initial_state is None else len(initial_state) // 2
-        of_first, of_second = (
-            None if initial_state is None else initial_state[part]
-            for part in (slice(half), slice(half, None))
-        )
-        first, second = directions.joined(
-            lambda: self.forward_layer(sequences, initial_state=of_first, **options),
-            lambda: self.backward_layer(sequences, initial_state=of_second, **options),
-        )
-        if not self.return_state:
-            return self._merged(first)
-        output, states = self._merged(first[0]), (*first[1:], *second[1:])
-        return (*output, *states) if self.merge_mode is None else (output, *states)
+        return run_joined(self, sequences, initial_state, mask, training)
 
     def _is_apart(self, sequences: Any) -> bool:
         """Whether each layer computes its own direction in this call."""
-        if isinstance(sequences, tf.RaggedTensor) or sequences.shape[1] == 0:
-            return True
-        if _placement.may_use_cuda() or _placement.on_metal():
-            return True
-        if converters.plain_ops_required() or directions.are_apart():
-            return True
-        if any(map(_keras_private.computes_otherwise, (self.forward_layer, self.backward_layer))):
-            return True
-        return not self.uses_fused_op
-
-    def _merged(self, output: tf.Tensor) -> Any:
-        """The output of the op, [B, T, 2P] or [B, 2P], as merge_mode asks for it."""
-        output = tf.cast(output, self.compute_dtype)
-        if self.merge_mode == "concat":
-            return output
-        first, second = directions.split(output)
-        if self.merge_mode is None:
-            return first, second
-        if self.merge_mode == "mul":
-            return first * second
-        merged = first + second
-        return merged / 2 if self.merge_mode == "ave" else merged
+        return must_be_apart(self, sequences) or not self.uses_fused_op

@@ -85,8 +85,6 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         ``keras.layers.GRU``.
     """
 
-    _state_names = ("h",)
-
     def __init__(
         self,
         units: int,

@@ -96,8 +96,6 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         valid in ``keras.layers.LSTM``.
     """
 
-    _state_names = ("h", "c")
-
     def __init__(
         self,
         units: int,

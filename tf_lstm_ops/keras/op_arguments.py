@@ -1,7 +1,7 @@
 """What the op of a recurrent layer gets from the layer itself: its name, weights and attributes.
 
 The call of the layer, sessions and exports take them from here. All functions take the layers of
-this package and those of ``keras.layers``.
+this package and those of ``keras.layers``, also ``RNN`` of one cell: the options are the cell's.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def op_of(layer: Any) -> str:
     Returns:
       The op's name without its namespace.
     """
-    if isinstance(layer, keras.layers.SimpleRNN):
+    if isinstance(layer.cell, keras.layers.SimpleRNNCell):
         return "KerasSimpleRNN"
-    is_lstm = isinstance(layer, keras.layers.LSTM)
+    is_lstm = isinstance(layer.cell, keras.layers.LSTMCell)
     if own_option(layer, "layer_normalization") is not None:
         return "KerasLayerNormLSTM" if is_lstm else "KerasLayerNormGRU"
     if is_lstm:
         return "KerasLSTM"
-    return "KerasGRU" if layer.reset_after else "KerasResetBeforeGRU"
+    return "KerasGRU" if layer.cell.reset_after else "KerasResetBeforeGRU"
 
 
 def has_default_activations(layer: Any) -> bool:
@@ -59,7 +59,7 @@ def has_default_activations(layer: Any) -> bool:
     Returns:
       True if they are tanh and sigmoid.
     """
-    return all(name_of(getattr(layer, name)) == only for name, only in _DEFAULTS.items())
+    return all(name_of(getattr(layer.cell, name)) == only for name, only in _DEFAULTS.items())
 
 
 def why_no_op(layer: Any) -> str | None:
@@ -72,12 +72,12 @@ def why_no_op(layer: Any) -> str | None:
       The reason; None if an op has them.
     """
     if op_of(layer) == "KerasSimpleRNN":
-        if name_of(layer.activation) in SIMPLE_RNN_ACTIVATIONS:
+        if name_of(layer.cell.activation) in SIMPLE_RNN_ACTIVATIONS:
             return None
-        return f"activation is {described(layer.activation)}, neither tanh nor relu"
+        return f"activation is {described(layer.cell.activation)}, neither tanh nor relu"
     has_all_activations = "activation" in op_definitions.attributes(op_of(layer))
     for name, only in _DEFAULTS.items():
-        function = getattr(layer, name)
+        function = getattr(layer.cell, name)
         if has_all_activations and name_of(function) is None:
             return f"{name} is {described(function)}, which has no fused op"
         if not has_all_activations and name_of(function) != only:
@@ -94,7 +94,9 @@ def _why_not_together(layer: Any) -> str | None:
     else:
         lacks = [name for name in given if name not in _COMBINED.get(op, ())]
         beside = [name for name in given if name not in lacks]
-        beside += [name for name in _DEFAULTS if name_of(getattr(layer, name)) != _DEFAULTS[name]]
+        beside += [
+            name for name in _DEFAULTS if name_of(getattr(layer.cell, name)) != _DEFAULTS[name]
+        ]
     if lacks and (beside or lacks[1:] or lacks[0] not in op_definitions.attributes(op)):
         with_others = f"{' and '.join(beside)} with " if beside else ""
         return f"{with_others}{' and '.join(lacks)} has no fused op"
@@ -149,7 +151,7 @@ def attributes(layer: Any) -> dict[str, Any]:
     op, found = op_of(layer), dict[str, Any]()
     for name in op_definitions.attributes(op):
         if name in _DEFAULTS:
-            found[name] = name_of(getattr(layer, name))
+            found[name] = name_of(getattr(layer.cell, name))
         elif name == "epsilon":
             found[name] = own_option(layer, "layer_normalization_epsilon")
         elif name == "carries_normalized_state":

@@ -71,12 +71,7 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
         ``keras.layers.SimpleRNN``.
     """
 
-    _state_names = ("h",)
     _has_cudnn = False
-
-    @staticmethod
-    def _drops(rate: float) -> bool:
-        return rate > 0.0  # also 1, which the cells of LSTM and GRU ignore
 
     def __init__(
         self,

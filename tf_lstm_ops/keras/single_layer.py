@@ -1,4 +1,4 @@
-"""The base class of layers of one cell: the choice of the fused op or the loop, and dropout."""
+"""The sequences of a layer of one cell by one op, and the base class of such layers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,71 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _keras_private, op_definitions
 from tf_lstm_ops.keras import directions, op_arguments
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import optional
+
+_STATE = "initial_"  # before the name of a state in that of an op's input
+
+
+def state_names(op: str) -> tuple[str, ...]:
+    """The states of an op.
+
+    Args:
+      op: the op's name without its namespace.
+
+    Returns:
+      "h", and "c" of an LSTM.
+    """
+    inputs = op_definitions.inputs(op)
+    return tuple(name.removeprefix(_STATE) for name in inputs if name.startswith(_STATE))
+
+
+def run_op(
+    layer: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False
+) -> tuple[Any, Any, list[Any]]:
+    """Computes the sequences of a layer by its op.
+
+    Args:
+      layer: a layer of this package, or one of ``keras.layers`` with a cell of ``keras.layers``;
+        `op_arguments.why_no_op` returns None for it.
+      sequences: [B, T, I].
+      initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast. Of an LSTM
+        with a projection, h is [B, P].
+      mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
+      training: whether dropout applies.
+
+    Returns:
+      Without return_sequences: the last output twice, [B, H] and [B, 1, H]. With it: the final
+      h [B, H], which Keras does not read, and all outputs [B, T, H]. Then the list of the final
+      states, [B, H] each.
+    """
+    op, cell = op_arguments.op_of(layer), layer.cell
+    x = tf.cast(sequences, layer.compute_dtype)
+    x, input_dropout = _drop_inputs(cell, x, training and _drops(op, cell.dropout))
+    drops_h = training and _drops(op, cell.recurrent_dropout)
+    h_dropout = _per_row(_recurrent_multipliers(cell, initial_state[0], drops_h), x, axis=1)
+    weights = op_arguments.weights(cell, op)
+    states = [_per_row(state, x) for state in initial_state]
+    returns_sequences = bool(layer.return_sequences)
+    arguments = {
+        "x": x,
+        "mask": _optional_mask(mask, x),
+        **{_STATE + name: s for name, s in zip(state_names(op), states, strict=True)},
+        **{name: optional(weight, x.dtype) for name, weight in weights.items()},
+        "input_dropout": optional(input_dropout, x.dtype),
+        "recurrent_dropout": optional(h_dropout, x.dtype),
+        "go_backwards": bool(layer.go_backwards),
+        "zero_output_for_mask": bool(layer.zero_output_for_mask),
+        "return_sequences": returns_sequences,
+        "training": bool(training),
+        **op_arguments.attributes(layer),
+    }
+    output, *states = directions.run(op, arguments)
+    output.set_shape([x.shape[0], x.shape[1] if returns_sequences else 1, None])
+    last = states[0] if returns_sequences else tf.squeeze(output, 1)
+    return last, output, states
 
 
 def _per_row(value: tf.Tensor | None, x: tf.Tensor, axis: int = 0) -> tf.Tensor | None:
@@ -26,13 +87,43 @@ def _as_boolean(mask: tf.Tensor) -> Any:
     return tf.squeeze(mask, axis=-1) if mask.shape.rank == 3 else mask
 
 
+def _optional_mask(mask: Any, x: tf.Tensor) -> Any:
+    if isinstance(mask, list | tuple):
+        mask = mask[0]
+    return optional(None if mask is None else _per_row(_as_boolean(mask), x), tf.bool)
+
+
+def _drops(op: str, rate: float) -> bool:
+    """Whether the stock cell applies a rate of dropout in training."""
+    # The cells of LSTM and GRU ignore 1.
+    return rate > 0.0 and (rate < 1.0 or op == "KerasSimpleRNN")
+
+
+def _drop_inputs(cell: Any, x: tf.Tensor, drops: bool) -> tuple[Any, Any]:
+    """Applies input dropout, or returns its multipliers if each gate has different ones."""
+    if not drops:
+        return x, None
+    multipliers = _keras_private.input_multipliers(cell, x[:, 0, :])
+    if isinstance(multipliers, list):  # implementation 1
+        return x, tf.stack(multipliers)
+    return x * multipliers[:, tf.newaxis], None
+
+
+def _recurrent_multipliers(cell: Any, h: Any, drops: bool) -> Any:
+    """The gates' multipliers of h. Implementation 2 has none, as in the stock cells. If h has one
+    row for all, so have the multipliers."""
+    if not drops or getattr(cell, "implementation", 1) != 1:
+        return None
+    multipliers = _keras_private.recurrent_multipliers(cell, h)
+    # Of the one product in a SimpleRNN they are no list.
+    return tf.stack(multipliers if isinstance(multipliers, list) else [multipliers])
+
+
 class SingleLayerRNN(FusedRNN):
     """A layer of one cell that runs one op per sequence if possible, else Keras' loop.
 
     It must come before the stock layer in the bases of a class.
     """
-
-    _state_names: tuple[str, ...]
 
     @property
     def fallback_reason(self) -> str | None:
@@ -51,16 +142,10 @@ class SingleLayerRNN(FusedRNN):
         """Runs the layer over a batch of sequences; ``keras.layers.RNN`` calls it.
 
         Args:
-          sequences: [B, T, I].
-          initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast. Of an LSTM
-            with a projection, h is [B, P].
-          mask: [B, T] or [B, T, 1] boolean, or None: all steps are valid.
-          training: whether dropout applies.
+          sequences, initial_state, mask, training: as of `run_op`.
 
         Returns:
-          Without return_sequences: the last output twice, [B, H] and [B, 1, H]. With it: the final
-          h [B, H], which Keras does not read, and all outputs [B, T, H]. Then the list of the final
-          states, [B, H] each.
+          What `run_op` returns.
         """
         if getattr(self, "use_cudnn", None) is True:  # SimpleRNN has no such argument
             return super().inner_loop(sequences, initial_state, mask, training=training)
@@ -69,61 +154,8 @@ class SingleLayerRNN(FusedRNN):
             return keras.layers.RNN.inner_loop(
                 self, sequences, initial_state, mask, training=training
             )
-        x, input_dropout = self._drop_inputs(tf.cast(sequences, self.compute_dtype), training)
-        h_dropout = _per_row(self._recurrent_multipliers(initial_state[0], training), x, axis=1)
-        op = self._op
-        weights = op_arguments.weights(self.cell, op)
-        states = [_per_row(state, x) for state in initial_state]
-        arguments = {
-            "x": x,
-            "mask": self._optional_mask(mask, x),
-            **{f"initial_{n}": s for n, s in zip(self._state_names, states, strict=True)},
-            **{name: optional(weight, x.dtype) for name, weight in weights.items()},
-            "input_dropout": optional(input_dropout, x.dtype),
-            "recurrent_dropout": optional(h_dropout, x.dtype),
-            "go_backwards": self.go_backwards,
-            "zero_output_for_mask": self.zero_output_for_mask,
-            "return_sequences": self.return_sequences,
-            "training": bool(training),
-            **op_arguments.attributes(self),
-        }
-        output, *states = directions.run(op, arguments)
-        steps = x.shape[1] if self.return_sequences else 1
-        output.set_shape([x.shape[0], steps, None])
-        last = states[0] if self.return_sequences else tf.squeeze(output, 1)
-        return last, output, states
+        return run_op(self, sequences, initial_state, mask, training)
 
     @property
     def _names_of_states(self) -> tuple[str, ...]:
-        return self._state_names
-
-    @staticmethod
-    def _optional_mask(mask: tf.Tensor, x: tf.Tensor) -> Any:
-        if isinstance(mask, list | tuple):
-            mask = mask[0]
-        return optional(None if mask is None else _per_row(_as_boolean(mask), x), tf.bool)
-
-    @staticmethod
-    def _drops(rate: float) -> bool:
-        """Whether the stock cell applies a rate of dropout in training."""
-        return 0.0 < rate < 1.0
-
-    def _drop_inputs(self, x: tf.Tensor, training: bool) -> tuple[Any, Any]:
-        """Applies input dropout, or returns its multipliers if each gate has different ones."""
-        if not (training and self._drops(self.dropout)):
-            return x, None
-        multipliers = _keras_private.input_multipliers(self.cell, x[:, 0, :])
-        if isinstance(multipliers, list):  # implementation 1
-            return x, tf.stack(multipliers)
-        return x * multipliers[:, tf.newaxis], None
-
-    def _recurrent_multipliers(self, h: tf.Tensor, training: bool) -> Any:
-        """The gates' multipliers of h. Implementation 2 has none, as in the stock cells. If h has
-        one row for all, so have the multipliers."""
-        if not (training and self._drops(self.recurrent_dropout)):
-            return None
-        if getattr(self.cell, "implementation", 1) != 1:
-            return None
-        multipliers = _keras_private.recurrent_multipliers(self.cell, h)
-        # Of the one product in a SimpleRNN they are no list.
-        return tf.stack(multipliers if isinstance(multipliers, list) else [multipliers])
+        return state_names(self._op)
