@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from tf_lstm_ops import _keras_backend, _registration
+from tf_lstm_ops import _autostart, _keras_backend, _registration
 from tf_lstm_ops._when_imported import when_imported
 
 _has_keras = False  # it is imported completely
@@ -24,6 +24,7 @@ def follow_imports() -> None:
     when_imported("tensorflow", _after_tensorflow)
     when_imported("keras", _after_keras)
     when_imported("tf_lstm_ops.keras", _after_layers)
+    _autostart.follow_imports()
 
 
 def load() -> None:

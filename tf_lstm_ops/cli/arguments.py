@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
         prog="tf-lstm-ops",
         description="LSTM operations for TensorFlow and Keras.",
         epilog=output.examples(
+            "tf-lstm-ops run train.py",
             "tf-lstm-ops doctor model.keras",
             "tf-lstm-ops convert model.keras fast.keras",
             "tf-lstm-ops info --json",
@@ -41,7 +42,8 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = program.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for add in (_add_info, _add_doctor, _add_convert, _add_checkpoint, _add_demo, _add_selftest):
+    of_models = (_add_run, _add_doctor, _add_convert, _add_checkpoint)
+    for add in (_add_info, *of_models, _add_demo, _add_selftest):
         add(commands)
     return program
 
@@ -87,6 +89,34 @@ def _add_info(commands: Commands) -> None:
             f"--{name}-dir", action="store_true", help=f"print only the folder with {what}"
         )
     output.add_json(added)
+
+
+def _add_run(commands: Commands) -> None:
+    added = _add(
+        commands,
+        "run",
+        _check_run,
+        "run a Python program whose recurrent Keras layers use the fused ops",
+        " The program is not changed. Its files stay those of Keras. It runs as with python, also "
+        "its child processes. At its end one line says how many layers ran fused ops.",
+        examples=("train.py --epochs 10", "--report train.py", "-m package.train --epochs 10"),
+    )
+    added.add_argument(
+        "--report", action="store_true", help="print a table of the layers at the end"
+    )
+    rest = argparse.REMAINDER
+    added.add_argument(
+        "-m",
+        dest="of_module",
+        metavar="MODULE",
+        nargs=rest,
+        default=[],
+        help="run a module instead, with its arguments",
+    )
+    added.add_argument(
+        "program", metavar="SCRIPT", nargs=rest, help="file to run, and its arguments"
+    )
+    added.set_defaults(loads=False)
 
 
 def _add_doctor(commands: Commands) -> None:
@@ -270,6 +300,11 @@ def _check_info(given: Arguments) -> None:
     elif not (_library.has_ops() and _tensorflow.is_installed()):
         given.module = "info_of_sessions"
     given.loads = given.module == "info"
+
+
+def _check_run(given: Arguments) -> None:
+    if not (given.of_module or given.program):
+        raise UsageError("run needs a SCRIPT, or -m and a MODULE")
 
 
 def _check_doctor(given: Arguments) -> None:

@@ -1,0 +1,72 @@
+"""Calls `keras.accelerate` in processes whose environment asks for it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+from tf_lstm_ops._when_imported import when_imported
+
+# "1": accelerate the recurrent layers of Keras once it is imported.
+VARIABLE = "TF_LSTM_OPS_ACCELERATE"
+# The number of the process that prints what its layers ran, and "line" or "table".
+_REPORT = "TF_LSTM_OPS_ACCELERATE_REPORT"
+_FOLDER = Path(__file__).absolute().with_name("_autostart_path")  # of sitecustomize.py
+
+_accelerations: list[Any] = []
+
+
+def prepare(environment: MutableMapping[str, str], form: str) -> None:
+    """Sets the variables of a process that takes the place of this one.
+
+    Args:
+      environment: the variables, which change.
+      form: what the process prints at its end: "line" or "table".
+    """
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    rest = [path for path in paths if path and path != str(_FOLDER)]
+    environment["PYTHONPATH"] = os.pathsep.join([str(_FOLDER), *rest])
+    environment[VARIABLE] = "1"
+    environment[_REPORT] = f"{os.getpid()} {form}"
+
+
+def follow_imports() -> None:
+    """Accelerates the layers of Keras at the end of its import, if the environment says so."""
+    if os.environ.get(VARIABLE, "0") in ("", "0"):
+        return
+    number, _, form = os.environ.get(_REPORT, "").partition(" ")
+    if number == str(os.getpid()):
+        atexit.register(_print_report, form)
+    when_imported("tf_lstm_ops.keras", _accelerate)
+
+
+def _accelerate() -> None:
+    from tf_lstm_ops import keras
+
+    _accelerations.append(keras.accelerate())
+
+
+def _print_report(form: str) -> None:
+    if not _accelerations:
+        text = _why_not()
+    else:
+        report = _accelerations[0].report()
+        text = str(report) if form == "table" else report.summary
+    with contextlib.suppress(OSError, ValueError):  # the program may have closed the stream
+        print(f"tf-lstm-ops: {text}", file=sys.stderr, flush=True)
+
+
+def _why_not() -> str:
+    """Why nothing was accelerated."""
+    if "keras" in sys.modules and "tensorflow" in sys.modules:
+        from tf_lstm_ops import _keras_backend
+
+        return f"nothing was accelerated: {_keras_backend.problem() or 'Keras was not loaded'}"
+    if "tf_keras" in sys.modules:
+        return "nothing was accelerated: the program uses Keras 2 (tf_keras)"
+    return "nothing was accelerated: the program did not import Keras on TensorFlow"
