@@ -83,10 +83,8 @@ class Report(list[LayerReport]):
 
 
 _lock = threading.RLock()
-_handles: set[int] = set()
-_restore: list[Callable[[], None]] = []
-_records: list[_Record] = []
-_record_of: weakref.WeakKeyDictionary[Any, _Record] = weakref.WeakKeyDictionary()
+_active: list[Acceleration] = []  # those not restored yet
+_restore: list[Callable[[], None]] = []  # what puts the methods of Keras back
 
 
 class Acceleration:
@@ -102,8 +100,8 @@ class Acceleration:
     """
 
     def __init__(self) -> None:
-        self._first = len(_records)
-        _handles.add(id(self))
+        self._records: list[_Record] = []
+        self._record_of: weakref.WeakKeyDictionary[Any, _Record] = weakref.WeakKeyDictionary()
 
     def __enter__(self) -> Acceleration:
         return self
@@ -118,16 +116,16 @@ class Acceleration:
         traced functions stay as they are.
         """
         with _lock:
-            if id(self) not in _handles:
+            if self not in _active:
                 return
-            _handles.discard(id(self))
-            if not _handles:
+            _active.remove(self)
+            if not _active:
                 while _restore:
                     _restore.pop()()
                 _forget_traces()
 
     def report(self) -> Report:
-        """What the recurrent layers of Keras ran since the call of `accelerate`.
+        """What the recurrent layers of Keras ran between the call of `accelerate` and `restore`.
 
         Returns:
           A list with a `LayerReport` for each layer. Its text is a table.
@@ -135,8 +133,20 @@ class Acceleration:
         with _lock:
             return Report(
                 LayerReport(r.layer, r.kind, r.op, r.fused, r.reasons.total(), tuple(r.reasons))
-                for r in _records[self._first :]
+                for r in self._records
             )
+
+    def _note(self, layer: Any, op: str | None, reason: str | None) -> None:
+        """Notes that a call of a layer runs an op, or why it runs Keras' code."""
+        record = self._record_of.get(layer)
+        if record is None:
+            record = self._record_of[layer] = _Record(layer.name, type(layer).__name__)
+            self._records.append(record)
+        if reason is None:
+            record.op = op
+            record.fused += 1
+        else:
+            record.reasons[reason] += 1
 
 
 def accelerate() -> Acceleration:
@@ -157,7 +167,7 @@ def accelerate() -> Acceleration:
       of Keras cannot be accelerated; then nothing changes.
     """
     with _lock:
-        if not _handles:
+        if not _active:
             try:
                 for kind in _CLASSES_WITH_LOOP:
                     _replace(kind, _keras_private.LOOP, functools.partial(_loop, kind))
@@ -168,7 +178,9 @@ def accelerate() -> Acceleration:
                 warnings.warn(f"accelerate() has no effect: {error}", RuntimeWarning, stacklevel=2)
             else:
                 _forget_traces()
-        return Acceleration()
+        acceleration = Acceleration()
+        _active.append(acceleration)
+        return acceleration
 
 
 def _replace(kind: type, name: str, make: Callable[..., Any]) -> None:
@@ -187,14 +199,17 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False
     ) -> Any:
         run_stock = functools.partial(stock, self, sequences, initial_state, mask, training)
-        if isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
+        if not _active or isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
             return run_stock()
         if kind is keras.layers.RNN and isinstance(self, (keras.layers.LSTM, keras.layers.GRU)):
             return run_stock()  # the loop of the class itself has found that it cannot
         traced_by = _traced_by()
         reason = _prepared(_why_stock, self, sequences, mask, training, traced_by)
         if traced_by is not Tracer.SHAPES:
-            _note(self, reason)
+            op = op_arguments.op_of(self) if reason is None else None
+            with _lock:
+                for acceleration in _active:
+                    acceleration._note(self, op, reason)
         if reason is not None:
             return run_stock()
         states = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
@@ -209,9 +224,8 @@ def _bidirectional_call(stock: Callable[..., Any]) -> Callable[..., Any]:
     def call(
         self: Any, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None
     ) -> Any:
-        if isinstance(self, bidirectional.Bidirectional) or _prepared(
-            _why_apart, self, sequences, mask, training, _traced_by()
-        ):
+        is_other = not _active or isinstance(self, bidirectional.Bidirectional)
+        if is_other or _prepared(_why_apart, self, sequences, mask, training, _traced_by()):
             return stock(self, sequences, initial_state=initial_state, mask=mask, training=training)
         return bidirectional.run_joined(self, sequences, initial_state, mask, training)
 
@@ -237,8 +251,6 @@ def _why_stock(
     layer: Any, sequences: Any, mask: Any, training: Any, traced_by: Tracer | None
 ) -> str | None:
     """Why a call runs Keras' code; None if the fused op computes the same."""
-    if not _handles:
-        return "the acceleration has ended"
     if tf.config.get_visible_devices("GPU") or _placement.on_metal():
         return "a GPU is visible"
     if traced_by is Tracer.OTHER and not _tf_private.may_record():
@@ -290,17 +302,3 @@ def _why_not_alone(layer: Any) -> str | None:
     if type(layer.cell) not in _CELLS:
         return f"its cell is a {type(layer.cell).__name__}"
     return _deviation.of(layer) or _why_no_op(layer)
-
-
-def _note(layer: Any, reason: str | None) -> None:
-    """Notes what a call of a layer runs."""
-    with _lock:
-        record = _record_of.get(layer)
-        if record is None:
-            record = _record_of[layer] = _Record(layer.name, type(layer).__name__)
-            _records.append(record)
-        if reason is None:
-            record.op = op_arguments.op_of(layer)
-            record.fused += 1
-        else:
-            record.reasons[reason] += 1

@@ -1,0 +1,448 @@
+"""accelerate(): layers of keras.layers on the fused ops, against the same layers without it."""
+
+import re
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+import tf_lstm_ops.keras as ours
+from tf_lstm_ops.keras import accelerate, acceleration, op_arguments
+
+BATCH, TIME, INPUTS, UNITS = 4, 7, 3, 5
+# Of the largest element. Some dozen roundings of 6e-8, which propagate through the steps.
+TOLERANCE = 5e-6
+
+
+@pytest.fixture
+def accelerated() -> Iterator[acceleration.Acceleration]:
+    with accelerate() as found:
+        yield found
+
+
+class Doubled(layers.LSTM):
+    """A subclass with a call of its own."""
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        return 2 * super().call(sequences, initial_state, mask, training)
+
+
+# Layers that run the op, with the ops that they run.
+FUSED = {
+    "lstm": (lambda: layers.LSTM(UNITS), "KerasLSTM"),
+    "gru": (lambda: layers.GRU(UNITS, return_sequences=True), "KerasGRU"),
+    "reset before": (lambda: layers.GRU(UNITS, reset_after=False), "KerasResetBeforeGRU"),
+    "simple": (lambda: layers.SimpleRNN(UNITS, "relu"), "KerasSimpleRNN"),
+    "cell": (lambda: layers.RNN(layers.LSTMCell(UNITS)), "KerasLSTM"),
+    "gru cell": (lambda: layers.RNN(layers.GRUCell(UNITS)), "KerasGRU"),
+    "activations": (
+        lambda: layers.LSTM(UNITS, activation="relu", recurrent_activation="hard_sigmoid"),
+        "KerasLSTM",
+    ),
+    "backwards": (
+        lambda: layers.LSTM(UNITS, go_backwards=True, return_sequences=True, use_bias=False),
+        "KerasLSTM",
+    ),
+    "none": (lambda: layers.LSTM(UNITS, return_sequences=None, go_backwards=None), "KerasLSTM"),
+    "unrolled": (lambda: layers.GRU(UNITS, unroll=True), "KerasGRU"),
+    "float64": (lambda: layers.LSTM(UNITS, dtype="float64"), "KerasLSTM"),
+    "subclass": (lambda: Doubled(UNITS), "KerasLSTM"),
+    "both": (lambda: layers.Bidirectional(layers.LSTM(UNITS, return_sequences=True)), "KerasLSTM"),
+    "both, sum": (lambda: layers.Bidirectional(layers.GRU(UNITS), merge_mode="sum"), "KerasGRU"),
+    "both of cells": (
+        lambda: layers.Bidirectional(layers.RNN(layers.LSTMCell(UNITS))),
+        "KerasLSTM",
+    ),
+    "distributed": (
+        lambda: keras.Sequential(
+            [
+                layers.Reshape((1, TIME, INPUTS)),
+                layers.TimeDistributed(layers.LSTM(UNITS)),
+            ]
+        ),
+        "KerasLSTM",
+    ),
+}
+
+
+class OwnCell(layers.LSTMCell):
+    """A cell of the user's."""
+
+    def call(self, inputs, states, training=False):
+        h, states = super().call(inputs, states, training)
+        return 2 * h, states
+
+
+def with_replaced_step() -> Any:
+    layer = layers.LSTM(UNITS)
+    step = layer.cell.call
+    layer.cell.call = lambda *args, **kwargs: step(*args, **kwargs)
+    return layer
+
+
+# Layers that run Keras' code, with the reasons; None where the layer is not in the report.
+STOCK = {
+    "selu": (lambda: layers.GRU(UNITS, activation="selu"), "selu, which has no fused op"),
+    "replaced": (with_replaced_step, "call of its LSTMCell was replaced"),
+    "unrolled": (lambda: layers.LSTM(UNITS, unroll=True), "unroll=True with a mask"),
+    "own cell": (lambda: layers.RNN(OwnCell(UNITS)), None),
+    "stacked cells": (lambda: layers.RNN([layers.LSTMCell(4), layers.LSTMCell(UNITS)]), None),
+    "other dtype": (
+        lambda: layers.RNN(layers.LSTMCell(UNITS, dtype="float64"), dtype="float32"),
+        "its cell computes in float64",
+    ),
+}
+
+
+def data(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences, and a mask with a row of every kind: full, empty, padded, with a hole."""
+    mask = np.ones((BATCH, TIME), bool)
+    mask[1] = False
+    mask[2, 4:] = False
+    mask[3, 2] = False
+    return rng.normal(size=(BATCH, TIME, INPUTS)).astype("float32"), mask
+
+
+def build(make: Any, rng: np.random.Generator) -> Any:
+    layer = make()
+    layer.build((BATCH, TIME, INPUTS))
+    layer.set_weights([0.5 * rng.normal(size=w.shape) for w in layer.get_weights()])
+    return layer
+
+
+def close(got: Any, want: Any) -> None:
+    for a, b in zip(keras.tree.flatten(got), keras.tree.flatten(want), strict=True):
+        largest = max(np.abs(np.asarray(b)).max(initial=0), 1e-30)
+        np.testing.assert_allclose(a, b, atol=TOLERANCE * largest, rtol=0)
+
+
+def results(layer: Any, x: np.ndarray, mask: Any) -> list[Any]:
+    """The output and the gradients of the sum of its squares."""
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = layer(x, mask=mask)
+        loss = tf.reduce_sum(tf.cast(y, tf.float64) ** 2)
+    return [y, *tape.gradient(loss, [x, *(w.value for w in layer.trainable_weights)])]
+
+
+@pytest.mark.parametrize("kind", FUSED)
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_stock(kind: str, masked: bool, rng: np.random.Generator) -> None:
+    make, op = FUSED[kind]
+    if masked and kind in ("unrolled", "distributed"):
+        pytest.skip("see test_stock_code")
+    layer = build(make, rng)
+    x, mask = data(rng)
+    mask = mask if masked else None
+    want = results(layer, x, mask)
+    with accelerate() as found:
+        got = results(layer, x, mask)
+    close(got, want)
+    assert {row.op for row in found.report()} == {op}
+    assert all(row.fused_calls and not row.stock_calls for row in found.report())
+
+
+@pytest.mark.parametrize("kind", STOCK)
+def test_stock_code(kind: str, rng: np.random.Generator) -> None:
+    make, reason = STOCK[kind]
+    layer = build(make, rng)
+    x, mask = data(rng)
+    want = results(layer, x, mask)
+    with accelerate() as found:
+        got = results(layer, x, mask)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    reasons = [reason for row in found.report() for reason in row.reasons]
+    assert all(row.op is None for row in found.report())
+    assert reasons == [] if reason is None else reason in reasons[0]
+
+
+def test_use_cudnn_is_an_error_as_before(accelerated: Any) -> None:
+    layer = layers.LSTM(UNITS, use_cudnn=True)
+    with pytest.raises(ValueError, match="cuDNN is not supported"):
+        layer(np.ones((1, 2, 3), "float32"))
+
+
+@pytest.mark.parametrize("dropout", ["dropout", "recurrent_dropout"])
+@pytest.mark.parametrize("layer", [layers.LSTM, layers.GRU])
+def test_masks_of_dropout_are_the_same(layer: Any, dropout: str, rng: np.random.Generator) -> None:
+    x, _ = data(rng)
+
+    def call() -> Any:
+        keras.utils.set_random_seed(3)
+        return layer(UNITS, **{dropout: 0.5})(x, training=True)
+
+    want = call()
+    with accelerate() as found:
+        close(call(), want)
+    assert found.report()[0].fused_calls == 1
+
+
+def make_model() -> keras.Model:
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.Input((TIME, INPUTS), name="x"),
+            layers.Masking(name="masking"),
+            layers.Bidirectional(layers.LSTM(UNITS, return_sequences=True), name="both"),
+            layers.GRU(UNITS, stateful=False, name="gru"),
+            layers.Dense(2, name="dense"),
+        ]
+    )
+    model.compile("adam", "mse")
+    return model
+
+
+def of_program(model: keras.Model, rng: np.random.Generator) -> list[Any]:
+    x = rng.normal(size=(16, TIME, INPUTS)).astype("float32")
+    x[::2, 4:] = 0
+    y = rng.normal(size=(16, 2)).astype("float32")
+    losses = model.fit(x, y, epochs=2, batch_size=8, shuffle=False, verbose=0).history["loss"]
+    return [losses, model.evaluate(x, y, verbose=0), model.predict(x, verbose=0)]
+
+
+def test_a_program_of_keras() -> None:
+    want = of_program(make_model(), np.random.default_rng(0))
+    with accelerate() as found:
+        got = of_program(make_model(), np.random.default_rng(0))
+    close(got, want)
+    assert [row.op for row in found.report()] == ["KerasLSTM", "KerasLSTM", "KerasGRU"]
+    assert all(row.stock_calls == 0 for row in found.report())
+    assert found.report().summary == "3 of 3 recurrent layers ran fused ops"
+
+
+def ops_of(function: Any) -> set[str]:
+    """The ops of this package in a concrete function."""
+    graph = function.graph.as_graph_def()
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    return {node.op for node in nodes if "TfLstmOps" in node.op}
+
+
+SPEC = tf.TensorSpec([None, TIME, INPUTS])
+
+
+def test_both_directions_are_one_op(accelerated: Any) -> None:
+    model = make_model()
+
+    @tf.function
+    def train(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(model(x))
+        return tape.gradient(y, model.trainable_variables)
+
+    found = ops_of(train.get_concrete_function(SPEC))
+    assert "TfLstmOps>KerasBidirectionalLSTM" in found
+    assert "TfLstmOps>KerasLSTM" not in found
+
+
+def test_a_function_of_the_user_has_ops_of_tensorflow(accelerated: Any) -> None:
+    """It may become a file."""
+    model = make_model()
+    assert ops_of(tf.function(model).get_concrete_function(SPEC)) == set()
+    reasons = {reason for row in accelerated.report() for reason in row.reasons}
+    assert reasons == {"a tf.function that may become a file"}
+
+
+class Exports(keras.callbacks.Callback):
+    """Exports the model within fit."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.model.export(self.folder / str(epoch), verbose=False)
+
+
+def test_saved_models_hold_ops_of_tensorflow(accelerated: Any, tmp_path: Path) -> None:
+    model = make_model()
+    x, y = np.ones((2, TIME, INPUTS), "float32"), np.ones((2, 2), "float32")
+    model.fit(x, y, verbose=0, callbacks=[Exports(tmp_path)])
+    model.predict(x, verbose=0)
+    model.export(tmp_path / "exported", verbose=False)
+    tf.saved_model.save(model, tmp_path / "saved")
+    files = [*tmp_path.rglob("saved_model.pb")]
+    assert len(files) == 3
+    assert all(b"TfLstmOps" not in file.read_bytes() for file in files)
+    loaded = tf.saved_model.load(tmp_path / "exported")
+    close(loaded.serve(x), model(x))
+
+
+@pytest.mark.full
+def test_lite_files_hold_ops_of_tensorflow(accelerated: Any, tmp_path: Path) -> None:
+    model = make_model()
+    model.predict(np.ones((1, TIME, INPUTS), "float32"), verbose=0)
+    converter = tf.lite.TFLiteConverter.from_keras_model(model)
+    converter.target_spec.supported_ops = [
+        *(tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS),
+    ]
+    converter._experimental_lower_tensor_list_ops = False
+    assert b"TfLstmOps" not in converter.convert()
+
+
+def test_files_of_keras_are_the_same(tmp_path: Path) -> None:
+    def save(name: str) -> dict[str, bytes]:
+        keras.backend.clear_session()
+        model = make_model()
+        model.name = "program"
+        of_program(model, np.random.default_rng(0))
+        model.save(tmp_path / name)
+        with zipfile.ZipFile(tmp_path / name) as file:
+            names = [
+                name for name in file.namelist() if name != "metadata.json"
+            ]  # which has the date
+            return {name: file.read(name) for name in names}
+
+    stock = save("stock.keras")
+    with accelerate():
+        found = save("accelerated.keras")
+    # Numbers of objects differ from one model to the next, also without the package.
+    configs = [
+        re.sub(rb'"shared_object_id": \d+', b"", files["config.json"]) for files in (stock, found)
+    ]
+    assert configs[0] == configs[1]
+    assert found.keys() == stock.keys()
+    loaded = keras.models.load_model(tmp_path / "accelerated.keras")
+    assert {type(layer).__module__.partition(".")[0] for layer in loaded.layers} == {"keras"}
+
+
+def test_xla_runs_the_code_of_keras(accelerated: Any) -> None:
+    model = make_model()
+    model.compile("adam", "mse", jit_compile=True)
+    model.train_on_batch(np.ones((2, TIME, INPUTS)), np.ones((2, 2)))
+    assert all(row.op is None for row in accelerated.report())
+    assert accelerated.report()[0].reasons == ("XLA or a converter traces the call",)
+
+
+def test_layers_of_this_package_are_no_part_of_it(accelerated: Any) -> None:
+    x = np.ones((2, TIME, INPUTS), "float32")
+    for layer in (ours.LSTM(UNITS), ours.GRU(UNITS, activation="selu"), ours.StackedLSTM(UNITS, 2)):
+        layer(x)
+    assert accelerated.report() == []
+
+
+def methods() -> list[Any]:
+    loops = [vars(kind)["inner_loop"] for kind in (layers.LSTM, layers.GRU, layers.RNN)]
+    return [*loops, vars(layers.Bidirectional)["call"]]
+
+
+def test_it_ends_with_the_last_handle() -> None:
+    before = methods()
+    first = accelerate()
+    second = accelerate()
+    replaced = methods()
+    assert not any(a is b for a, b in zip(before, replaced, strict=True))
+    first.restore()
+    first.restore()
+    assert methods() == replaced
+    second.restore()
+    assert methods() == before
+
+
+def test_replaced_methods_of_others_stay() -> None:
+    """Another package has replaced a method later: it stays, and calls Keras' code."""
+    stock, found = vars(layers.LSTM)["inner_loop"], accelerate()
+    loop = vars(layers.LSTM)["inner_loop"]
+
+    def of_others(self, sequences, initial_state, mask, training=False):
+        return loop(self, sequences, initial_state, mask, training)
+
+    layers.LSTM.inner_loop = of_others
+    try:
+        found.restore()
+        assert vars(layers.LSTM)["inner_loop"] is of_others
+        layers.LSTM(UNITS)(np.ones((2, TIME, INPUTS), "float32"))
+        assert found.report() == []
+        with accelerate() as again:
+            layers.LSTM(UNITS)(np.ones((2, TIME, INPUTS), "float32"))
+        assert [row.op for row in again.report()] == ["KerasLSTM"]
+        assert vars(layers.LSTM)["inner_loop"] is of_others
+    finally:
+        layers.LSTM.inner_loop = stock
+
+
+def test_each_handle_has_its_own_report() -> None:
+    layer, x = layers.LSTM(UNITS), np.ones((2, TIME, INPUTS), "float32")
+    with accelerate() as first:
+        layer(x)
+        with accelerate() as second:
+            layer(x)
+    with accelerate() as third:
+        layer(x)
+    assert [h.report()[0].fused_calls for h in (first, second, third)] == [2, 1, 1]
+
+
+def test_traced_functions_of_fit_are_made_again() -> None:
+    model, x, y = make_model(), np.ones((2, TIME, INPUTS)), np.ones((2, 2))
+    model.train_on_batch(x, y)
+    with accelerate() as found:
+        model.train_on_batch(x, y)
+        assert len(found.report()) == 3
+    model.train_on_batch(x, y)
+    assert all(row.fused_calls == 1 for row in found.report())
+
+
+def test_an_error_of_the_preparation_means_the_code_of_keras(
+    accelerated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(layer: Any) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(op_arguments, "why_no_op", fail)
+    make_model()(np.ones((2, TIME, INPUTS), "float32"))
+    assert {r for row in accelerated.report() for r in row.reasons} == {"KeyError: 'a defect'"}
+
+
+def test_another_keras_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = methods()[1:]
+    monkeypatch.setattr(layers.LSTM, "inner_loop", lambda self, x, states: None)
+    with pytest.warns(RuntimeWarning, match="accelerate.. has no effect: keras.layers.LSTM must"):
+        found = accelerate()
+    assert methods()[1:] == before
+    found.restore()
+
+
+def test_threads() -> None:
+    before, errors = methods(), []
+
+    def use() -> None:
+        try:
+            for _ in range(20):
+                with accelerate():
+                    layers.LSTM(2)(np.ones((1, 2, 3), "float32"))
+        except Exception as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
+    assert methods() == before
+
+
+def test_the_text_of_a_report(accelerated: Any) -> None:
+    x = np.ones((2, TIME, INPUTS), "float32")
+    for layer in (layers.LSTM(UNITS, name="a"), layers.GRU(UNITS, activation="selu", name="b")):
+        layer(x)
+    assert str(accelerated.report()).splitlines() == [
+        "layer  class  fused op   calls  Keras' code, and why",
+        "a      LSTM   KerasLSTM  1      0",
+        "b      GRU    none       0      1: activation is selu, which has no fused op",
+        "1 of 2 recurrent layers ran fused ops",
+    ]
