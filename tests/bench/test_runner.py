@@ -100,7 +100,9 @@ def test_every_peer_gets_the_threads_of_the_run_unless_it_has_its_own(measured) 
     ("behaviour", "message"),
     [
         ("raises", "ValueError: no such shape"),
-        ("crashes when built", "its process ended with status 3"),
+        pytest.param(
+            *("crashes when built", "its process ended with status 3"), marks=pytest.mark.full
+        ),
         ("crashes when timed", "its process ended with status 7: its last words"),
     ],
 )

@@ -111,6 +111,7 @@ def jacobian(function: Any, x: tf.Tensor, by_row: bool, use_pfor: bool) -> tf.Te
     return compute(y, x, experimental_use_pfor=use_pfor)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("by_row", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     "kind",

@@ -68,6 +68,7 @@ def onnx_names(model: keras.Model, path: Path) -> list[str]:
     return [given.name for given in session.get_outputs()]
 
 
+@pytest.mark.sampled(1, strength=0)
 @pytest.mark.parametrize("name", MODELS)
 def test_outputs_of_onnx(name: str, tmp_path: Path) -> None:
     make, names = MODELS[name]

@@ -255,6 +255,7 @@ def test_both_matrices_of_a_gate_must_be_large(inputs, units, dtype, tmp_path):
     assert len(weights) == 8 and set(weights) == {dtype}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("layer", [pytest.param(LSTM, marks=pytest.mark.full), GRU])
 def test_int8(layer, tmp_path, rng):
     """The products are those of integers. The converter does not always quantise a SPLIT."""

@@ -128,6 +128,7 @@ def without(function: str, value: dict[str, Any]) -> Any:
     return types.SimpleNamespace(**{**vars(op_arguments), function: lambda *layer: value})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [

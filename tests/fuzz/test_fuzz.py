@@ -39,14 +39,8 @@ def right_call(family, name, has_derivatives=False):
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [
-        200,
-        pytest.param(1000, marks=pytest.mark.full),
-        pytest.param(10_000, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("calls", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_calls(calls):
     """In a process of its own, because stock.override cannot be undone."""
     result = subprocess.run(

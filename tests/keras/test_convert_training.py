@@ -156,7 +156,12 @@ def test_compiled(case: str, trained: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"kernel_constraint": Clip(0.1)}, {"recurrent_regularizer": Penalty(0.5)}]
+    "options",
+    [
+        {"kernel_constraint": Clip(0.1), "recurrent_regularizer": Penalty(0.5)},
+        pytest.param({"kernel_constraint": Clip(0.1)}, marks=pytest.mark.full),
+        pytest.param({"recurrent_regularizer": Penalty(0.5)}, marks=pytest.mark.full),
+    ],
 )
 def test_of_weights(options: dict[str, Any]) -> None:
     model = _model(**options)

@@ -112,7 +112,7 @@ def test_16_bit_types(dtype, rng):
     assert_same(got, want, 2 * sizes.time * unit)
 
 
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", [pytest.param(False, marks=pytest.mark.full), True])
 def test_xla(training, rng):
     """XLA compiles the composite."""
     sizes = SIZES[1]

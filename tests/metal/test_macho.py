@@ -46,7 +46,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    # Without the library for Metal the build only warns.
+    assert done.returncode == 0 and "built without" not in done.stderr, done.stderr[-5000:]
     [path] = folder.glob("*.whl")
     assert re.fullmatch(r"tf_lstm_ops-.*-py3-none-macosx_13_0_arm64\.whl", path.name)
     return zipfile.ZipFile(path)

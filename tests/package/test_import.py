@@ -75,6 +75,7 @@ def test_without_a_gpu_nothing_is_written(process: SimpleNamespace) -> None:
     assert not (process.cache / "tf_lstm_ops").exists()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="reads Linux's /proc")
 def test_the_variable_names_another_library(process: SimpleNamespace, monkeypatch) -> None:
     monkeypatch.delenv("TF_LSTM_OPS_LIBRARY", raising=False)

@@ -180,6 +180,7 @@ def test_epsilon_of_the_type() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.full
 def test_a_compiled_call() -> None:
     """compile() changes how a module runs, not what it computes."""
     net = nn.LSTM(C, 4, batch_first=True)

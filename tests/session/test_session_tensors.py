@@ -207,6 +207,7 @@ def test_refused_by_torch(session: Session, torch: ModuleType, kind: str) -> Non
     check_refused(session, refused_by_torch(torch)[kind]())
 
 
+@pytest.mark.full
 def test_wrappers_of_torch(session: Session, torch: ModuleType) -> None:
     def use(x: Any) -> Any:
         check_refused(session, x)

@@ -31,6 +31,7 @@ def opened(library: Any, name: str, sizes: tuple[int, int], threads: int = 1) ->
     return c.Session(library, f.write_graph(cases.graph(name, sizes, f.INT8)), threads)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("simd", ["x86-64-v3", pytest.param("x86-64-v4", marks=pytest.mark.full)])
 def test_instruction_sets(library: Any, tmp_path: Path, simd: str) -> None:
     """But for layer normalisation, which sums rows in an order of the instruction set."""

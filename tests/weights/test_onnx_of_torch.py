@@ -21,6 +21,7 @@ def make(kind: str, directions: int, **options: Any) -> Any:
     return MODULES[kind](3, 4, num_layers=2, bidirectional=directions == 2, **options).eval()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)

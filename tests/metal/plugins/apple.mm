@@ -141,6 +141,13 @@ struct FreeBuffers {
 };
 FreeBuffers* const freed = new FreeBuffers;
 
+// Buffers of freed tensors are not counted: how many there are depends on how many tensors lived at
+// the same time.
+void CountBuffer(FakeBuffer* buffer, long change) {
+  fake::counts.buffers += change;
+  fake::counts.buffer_bytes += change * static_cast<long>([buffer length]);
+}
+
 // Returns nil where there is none of the size.
 FakeBuffer* TakeFreed(uint64_t size) {
   const std::lock_guard<std::mutex> lock(freed->mutex);
@@ -148,6 +155,7 @@ FakeBuffer* TakeFreed(uint64_t size) {
   if (buffers.empty()) return nil;
   FakeBuffer* last = buffers.back();
   buffers.pop_back();
+  CountBuffer(last, 1);
   return last;
 }
 
@@ -167,6 +175,7 @@ struct Abi {
   static void Free(void* data) {
     const std::lock_guard<std::mutex> lock(freed->mutex);
     freed->by_size[[BufferOf(data) length]].push_back(BufferOf(data));
+    CountBuffer(BufferOf(data), -1);
   }
   static char* Address(void* data) { return BufferOf(data)->_memory; }
 

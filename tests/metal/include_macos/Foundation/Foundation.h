@@ -61,6 +61,7 @@ typedef struct {
 @end
 
 @interface NSException : NSObject
+@property(readonly, copy) NSString* name;
 @property(readonly, copy) NSString* reason;
 + (NSException*)exceptionWithName:(NSString*)name
                            reason:(NSString*)reason
