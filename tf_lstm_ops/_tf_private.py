@@ -30,7 +30,8 @@ from tensorflow.python.ops.parallel_for import pfor
 LITE_CONVERTER = "tensorflow.lite.python.lite"
 
 # The module whose functions trace a tf.function.
-_FUNCTION_TRACER = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
+_FUNCTIONS = "tensorflow.python.eager.polymorphic_function."
+_FUNCTION_TRACER = f"{_FUNCTIONS}tracing_compilation"
 
 
 # Ops and kernels.
@@ -229,13 +230,48 @@ def callers_in_trace() -> Iterator[tuple[str, str]]:
       The name of each function's module and its own, the innermost first. Traces of loops and
       branches do not count. Without a trace, all functions.
     """
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
+    for frame in _frames():
+        module = _module(frame)
         if module == _FUNCTION_TRACER:
             return
         yield module, frame.f_code.co_name
+
+
+def trace_has_own_tape() -> bool:
+    """Whether the innermost trace of a ``tf.function`` computes gradients by a tape of its own.
+
+    Returns:
+      True if a call of the function is traced, and a function in the trace has a
+      ``tf.GradientTape`` that is recording as a local variable. False for a trace by
+      ``get_concrete_function``, which programs call to write a file.
+    """
+    if not record.could_possibly_record():
+        return False
+    frames, has_tape = _frames(), False
+    for frame in frames:
+        if _module(frame) == _FUNCTION_TRACER:
+            break
+        has_tape = has_tape or any(
+            isinstance(value, tf.GradientTape) for value in frame.f_locals.values()
+        )
+    for frame in frames:
+        if not _module(frame).startswith(_FUNCTIONS):
+            break
+        if "get_concrete_function" in frame.f_code.co_name:
+            return False
+    return has_tape
+
+
+def _frames() -> Iterator[types.FrameType]:
+    """The frames of the caller of the calling function, of its caller, and so on."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        yield frame
         frame = frame.f_back
+
+
+def _module(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def may_record() -> bool:

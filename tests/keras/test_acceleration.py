@@ -239,7 +239,9 @@ def test_both_directions_are_one_op(accelerated: Any) -> None:
             y = tf.reduce_sum(model(x))
         return tape.gradient(y, model.trainable_variables)
 
-    found = ops_of(train.get_concrete_function(SPEC))
+    train(tf.ones([2, TIME, INPUTS]))
+    [function] = train._list_all_concrete_functions()
+    found = ops_of(function)
     assert "TfLstmOps>KerasBidirectionalLSTM" in found
     assert "TfLstmOps>KerasLSTM" not in found
 
@@ -250,6 +252,40 @@ def test_a_function_of_the_user_has_ops_of_tensorflow(accelerated: Any) -> None:
     assert ops_of(tf.function(model).get_concrete_function(SPEC)) == set()
     reasons = {reason for row in accelerated.report() for reason in row.reasons}
     assert reasons == {"a tf.function that may become a file"}
+
+
+def test_a_tape_around_a_function_of_the_user(accelerated: Any) -> None:
+    """The function may be saved later."""
+    function = tf.function(make_model())
+    with tf.GradientTape():
+        function(tf.ones([2, TIME, INPUTS]))
+    assert [ops_of(each) for each in function._list_all_concrete_functions()] == [set()]
+
+
+class Trains(tf.Module):
+    """A step of training that becomes a signature of a file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = make_model()
+
+    @tf.function(input_signature=[SPEC])
+    def train(self, x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(self.model(x))
+        for weight, slope in zip(
+            self.model.trainable_variables,
+            tape.gradient(loss, self.model.trainable_variables),
+            strict=True,
+        ):
+            weight.assign_sub(slope)
+        return loss
+
+
+def test_a_step_of_training_in_a_file(accelerated: Any, tmp_path: Path) -> None:
+    module = Trains()
+    tf.saved_model.save(module, tmp_path, signatures={"train": module.train})
+    assert b"TfLstmOps" not in (tmp_path / "saved_model.pb").read_bytes()
 
 
 class Exports(keras.callbacks.Callback):

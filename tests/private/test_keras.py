@@ -7,9 +7,10 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _keras_private, _tf_private
 from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, StackedLSTM
 
 X = np.ones([2, 3, 4], "float32")
@@ -248,6 +249,79 @@ def test_set_class_and_become() -> None:
     np.testing.assert_allclose(layer(X), expected, rtol=1e-5, atol=1e-6)
     _keras_private.set_class(layer, layers.LSTM)
     assert type(layer) is layers.LSTM
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((kind, _keras_private.LOOP) for kind in (layers.LSTM, layers.GRU, layers.RNN)),
+        (layers.Bidirectional, "call"),
+    ],
+)
+def test_replace_method(kind: type, name: str) -> None:
+    calls, original = [], vars(kind)[name]
+
+    def make(stock):
+        def new(self, sequences, initial_state=None, mask=None, training=False):
+            calls.append(name)
+            return stock(self, sequences, initial_state, mask, training=training)
+
+        return new
+
+    layer = kind(
+        layers.LSTM(2) if name == "call" else layers.LSTMCell(2) if kind is layers.RNN else 2
+    )
+    restore = _keras_private.replace_method(kind, name, make)
+    try:
+        layer(X)
+    finally:
+        restore()
+    assert calls == [name]
+    assert vars(kind)[name] is original
+    with pytest.raises(RuntimeError, match="must have a method call of self, sequences"):
+        _keras_private.replace_method(layers.Dense, "call", make)
+
+
+def test_tracer() -> None:
+    """What traces a call: fit and the like, a symbolic call, or another function."""
+    found = []
+
+    class Asks(layers.Layer):
+        def call(self, x):
+            if not tf.executing_eagerly():
+                found.append(_keras_private.tracer(_tf_private.callers_in_trace()))
+            return x
+
+    layer = Asks()
+    model = keras.Sequential([keras.Input([3, 4]), layer, layers.Dense(1)])
+    shapes, trainer, other = map(
+        _keras_private.Tracer,
+        ("the shapes of a symbolic call", "fit, evaluate or predict", "a tf.function"),
+    )
+    assert {*found} <= {shapes}
+    model.compile("sgd", "mse")
+    for call in (
+        lambda: model.train_on_batch(X, X[..., :1]),
+        lambda: model.test_on_batch(X, X[..., :1]),
+        lambda: model.predict_on_batch(X),
+        lambda: model.fit(X, X[..., :1], verbose=0),
+    ):
+        found.clear()
+        call()
+        assert {*found} <= {trainer}
+    model.make_predict_function(force=True)
+    model.predict_on_batch(X)
+    assert found[-1] is trainer
+    tf.function(model)(X)
+    assert found[-1] is other
+
+
+def test_traced_models() -> None:
+    model = keras.Sequential([keras.Input([3, 4]), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    assert not any(found is model for found in _keras_private.traced_models())
+    model.predict_on_batch(X)
+    assert any(found is model for found in _keras_private.traced_models())
 
 
 def test_computes_otherwise() -> None:

@@ -173,6 +173,42 @@ def test_may_record_and_is_watched() -> None:
     assert seen == [True]
 
 
+def test_the_functions_and_the_tape_of_a_trace() -> None:
+    names: list[str] = []
+    tapes: list[bool] = []
+
+    def inner() -> tf.Tensor:
+        names[:] = [name for _, name in _tf_private.callers_in_trace()]
+        tapes.append(_tf_private.trace_has_own_tape())
+        return tf.constant(0)
+
+    def loop() -> tf.Tensor:
+        return tf.while_loop(lambda k: k < 1, lambda k: inner() + k + 1, [tf.constant(0)])
+
+    def outer() -> tf.Tensor:
+        return tf.function(loop, autograph=False)()
+
+    outer()
+    assert "inner" in names and "loop" in names and "outer" not in names
+
+    def with_tape() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            x = inner()
+        del tape
+        return x
+
+    def without() -> tf.Tensor:
+        return inner()
+
+    for traced, wanted in ((with_tape, True), (without, False)):
+        with tf.GradientTape() as around:
+            tf.function(traced, autograph=False)()
+        assert tapes.pop() is wanted
+        tf.function(traced, autograph=False).get_concrete_function()
+        assert tapes.pop() is False
+        del around
+
+
 def test_what_gradient_functions_get() -> None:
     """An eager call has its attributes by name, and the inputs that no tape watches."""
     found = []

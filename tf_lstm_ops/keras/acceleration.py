@@ -156,8 +156,8 @@ def accelerate() -> Acceleration:
     also in ``Bidirectional`` and ``TimeDistributed``, and on subclasses with another ``call``, of
     all models of the process. Classes, names, weights, files and results stay those of Keras. A
     layer runs Keras' code where the ops do not compute the same, on a machine with a GPU, under
-    XLA, and in what may become a file: in a ``tf.function`` that is traced neither by ``fit``,
-    ``evaluate`` or ``predict`` nor within a ``tf.GradientTape``.
+    XLA, and in what may become a file: in a ``tf.function`` that is not traced by ``fit``,
+    ``evaluate`` or ``predict``, and has no ``tf.GradientTape`` of its own.
 
     Functions that ``fit``, ``evaluate`` and ``predict`` have traced before are traced again. Other
     functions that were traced before stay as they are. A second call has no further effect.
@@ -253,7 +253,7 @@ def _why_stock(
     """Why a call runs Keras' code; None if the fused op computes the same."""
     if tf.config.get_visible_devices("GPU") or _placement.on_metal():
         return "a GPU is visible"
-    if traced_by is Tracer.OTHER and not _tf_private.may_record():
+    if traced_by is Tracer.OTHER and not _tf_private.trace_has_own_tape():
         return "a tf.function that may become a file"
     if composite.plain_ops_required() or converters.plain_ops_required():
         return "XLA or a converter traces the call"
