@@ -57,6 +57,12 @@ def lines(report: dict[str, Any], is_long: bool = False) -> Iterator[str]:
 def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
     """The first lines: what the conversion of all layers gains."""
     found, layers = report["whole_model"], report["layers"]
+    if fast := found["accelerated"]:
+        yield from wrapped("  ", f"With tf-lstm-ops run or accelerate(): {fast['layers']}")
+        for mode, gain in fast["gain"].items():
+            words = f"{_times(gain)} for a batch of {found['batch']}, {_ratio(gain)}"
+            yield from wrapped(f"  {mode:6}  ", words)
+        yield "  With convert_model"
     if found["gain"]:
         for mode, name in (("inference", "model"), ("fit", "fit")):
             if gain := found["gain"].get(mode):
@@ -170,6 +176,9 @@ def _to_paste(report: dict[str, Any]) -> Iterator[str]:
     is_slower = whole["gain"] and all(gain["ratio"] <= 1 for gain in whole["gain"].values())
     if is_slower and not model["keras_version"]:
         return
+    if whole["accelerated"]:
+        yield "\nTo run a program as it is, on the fused ops"
+        yield "  tf-lstm-ops run PROGRAM.py"
     path = Path(model["path"])
     new = str(path.with_name(f"{path.stem}_fast.keras"))
     words = ["tf-lstm-ops", "convert", str(path), new]

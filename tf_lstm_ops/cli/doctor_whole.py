@@ -14,7 +14,8 @@ from tf_lstm_ops.cli import doctor_layers, messages, output
 from tf_lstm_ops.cli.doctor_timing import Gain, Sizes, interleaved
 from tf_lstm_ops.export.signature import signature
 from tf_lstm_ops.export.states import batch_size
-from tf_lstm_ops.keras import convert_model
+from tf_lstm_ops.keras import accelerate, convert_model
+from tf_lstm_ops.keras.acceleration import without_acceleration
 
 
 def examine(
@@ -34,6 +35,7 @@ def examine(
     """
     batch = batch_size(model) or sizes.batch
     found: dict[str, Any] = {"batch": batch, "replaced": 0, "gain": None, "not_measured": None}
+    found["accelerated"] = _accelerated(model, sizes) if is_measured and not is_old else None
     try:
         with output.silence(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -59,6 +61,51 @@ def examine(
     finally:
         model.set_weights(weights)
     return {**found, "gain": gains or None}
+
+
+def _accelerated(model: keras.Model, sizes: Sizes) -> dict[str, Any] | None:
+    """What `accelerate` gains, and for how many layers; None if it has no effect on the model."""
+    weights = model.get_weights()
+    try:
+        with output.silence(), accelerate() as acceleration:
+            gains = {mode: gain.document() for mode, gain in _with_and_without(model, sizes)}
+            report = acceleration.report()
+    except Exception:  # a layer of the user's may raise anything
+        return None
+    finally:
+        model.set_weights(weights)
+    return {"layers": report.summary, "gain": gains} if any(row.op for row in report) else None
+
+
+def _with_and_without(model: keras.Model, sizes: Sizes) -> Iterator[tuple[str, Gain]]:
+    """Measures a model without `accelerate` and with it: "predict", then "fit"."""
+    inputs = random_inputs(model, sizes)
+    _compile(model)
+    targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
+    calls = {
+        "predict": ("predict_function", lambda: model.predict_on_batch(inputs)),
+        "fit": ("train_function", lambda: model.train_on_batch(inputs, targets)),
+    }
+    for mode, (name, call) in calls.items():
+        if mode == "fit" and not model.trainable_variables:
+            return
+        stock, ours = (_with_function(model, name, call) for _ in range(2))
+        with without_acceleration():
+            stock()  # traces
+        yield mode, interleaved([stock, ours])
+
+
+def _with_function(model: keras.Model, name: str, call: Callable[[], Any]) -> Callable[[], Any]:
+    """A call that keeps a traced function of its own from one time to the next."""
+    kept: list[Any] = [None]
+
+    def run() -> Any:
+        setattr(model, name, kept[0])
+        results = call()
+        kept[0] = getattr(model, name)
+        return tf.nest.map_structure(tf.convert_to_tensor, results)
+
+    return run
 
 
 def measured(models: Sequence[keras.Model], sizes: Sizes) -> Iterator[tuple[str, Gain]]:
@@ -109,7 +156,11 @@ def _call(model: keras.Model, inputs: Any) -> Callable[[], Any]:
     return lambda: call(inputs)
 
 
+def _compile(model: keras.Model) -> None:
+    model.compile(optimizer="adam", loss="mse")
+
+
 def _step(model: keras.Model, inputs: Any) -> Callable[[], Any]:
     targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
-    model.compile(optimizer="adam", loss="mse")
+    _compile(model)
     return lambda: tf.constant(model.train_on_batch(inputs, targets))

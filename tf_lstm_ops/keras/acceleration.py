@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -84,6 +86,7 @@ class Report(list[LayerReport]):
 
 _lock = threading.RLock()
 _active: list[Acceleration] = []  # those not restored yet
+_suspended: ContextVar[bool] = ContextVar("suspended", default=False)
 _restore: list[Callable[[], None]] = []  # what puts the methods of Keras back
 
 
@@ -183,6 +186,20 @@ def accelerate() -> Acceleration:
         return acceleration
 
 
+@contextlib.contextmanager
+def without_acceleration() -> Iterator[None]:
+    """A context in which this thread's calls of layers run Keras' code.
+
+    Yields:
+      None.
+    """
+    token = _suspended.set(True)
+    try:
+        yield
+    finally:
+        _suspended.reset(token)
+
+
 def _replace(kind: type, name: str, make: Callable[..., Any]) -> None:
     _restore.append(_keras_private.replace_method(kind, name, make))
 
@@ -199,7 +216,7 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False
     ) -> Any:
         run_stock = functools.partial(stock, self, sequences, initial_state, mask, training)
-        if not _active or isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
+        if not _is_on() or isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
             return run_stock()
         if kind is keras.layers.RNN and isinstance(self, (keras.layers.LSTM, keras.layers.GRU)):
             return run_stock()  # the loop of the class itself has found that it cannot
@@ -224,12 +241,16 @@ def _bidirectional_call(stock: Callable[..., Any]) -> Callable[..., Any]:
     def call(
         self: Any, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None
     ) -> Any:
-        is_other = not _active or isinstance(self, bidirectional.Bidirectional)
+        is_other = not _is_on() or isinstance(self, bidirectional.Bidirectional)
         if is_other or _prepared(_why_apart, self, sequences, mask, training, _traced_by()):
             return stock(self, sequences, initial_state=initial_state, mask=mask, training=training)
         return bidirectional.run_joined(self, sequences, initial_state, mask, training)
 
     return call
+
+
+def _is_on() -> bool:
+    return bool(_active) and not _suspended.get()
 
 
 def _prepared(why: Callable[..., str | None], *arguments: Any) -> str | None:
