@@ -299,9 +299,10 @@ def _why_no_op(layer: Any) -> str | None:
 
 
 def _why_unrolled(layer: Any, mask: Any) -> str | None:
-    """Keras' unrolled loop computes something else than its loop where a step is masked."""
     masks = [m for m in (mask if isinstance(mask, list | tuple) else [mask]) if m is not None]
-    return "unroll=True with a mask" if layer.unroll and masks else None
+    if not (masks and op_arguments.unrolled_differs(layer)):
+        return None
+    return "unroll=True, with which Keras computes something else for masked steps"
 
 
 def _why_apart(
