@@ -170,12 +170,14 @@ def oldest(pythons, tmp_path_factory, cxx) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.downloads("versions of tensorflow-cpu")
 def test_one_binary_runs_on_each_version(oldest: Path, python: str, tmp_path) -> None:
     done = run_tests(oldest, python, tmp_path)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
+@pytest.mark.downloads("versions of tensorflow-cpu")
 def test_without_the_name_of_tensorflows_library(tmp_path, pythons, python, cxx) -> None:
     """The oldest version does not find its functions, the newer ones do, as the page says."""
     project = copy_project(tmp_path / "nameless")
