@@ -120,7 +120,7 @@ def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> No
     assert max(map(len, lines)) <= 80
     assert lines[1:7] == [
         "  With tf-lstm-ops run or accelerate(): 2 of 2 recurrent layers ran fused ops",
-        "  fit     40 → 20 ms for a batch of 32, 2 times as fast (one round)",
+        "  fit      40 → 20 ms for a batch of 32, 2 times as fast (one round)",
         "  With convert_model",
         "  model   22 → 11 ms for a batch of 32, 2 times as fast (1.9 to 2.2)",
         "  fit     30 → 12 ms for a batch of 32, 2.5 times as fast (one round)",

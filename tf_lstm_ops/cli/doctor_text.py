@@ -61,7 +61,7 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
         yield from wrapped("  ", f"With tf-lstm-ops run or accelerate(): {fast['layers']}")
         for mode, gain in fast["gain"].items():
             words = f"{_times(gain)} for a batch of {found['batch']}, {_ratio(gain)}"
-            yield from wrapped(f"  {mode:6}  ", words)
+            yield from wrapped(f"  {mode:7}  ", words)
         yield "  With convert_model"
     if found["gain"]:
         for mode, name in (("inference", "model"), ("fit", "fit")):
