@@ -54,9 +54,9 @@ import json, os, sys
 main = sys.modules["__main__"]
 print(json.dumps({
     "argv": sys.argv, "name": __name__, "file": __file__, "first": sys.path[0],
-    "path": len(sys.path), "spec": str(__spec__), "same": main.__dict__ is globals(),
+    "path": len(sys.path), "spec": __spec__ and __spec__.name, "same": main.__dict__ is globals(),
     "flags": list(sys.flags), "warnoptions": sys.warnoptions,
-    "modules": [name in sys.modules for name in ("tensorflow", "sitecustomize")],
+    "tensorflow": "tensorflow" in sys.modules,
 }))
 sys.exit(7)
 """
@@ -154,8 +154,9 @@ def test_the_users_sitecustomize_is_imported(tmp_path: Path) -> None:
 
 
 def test_other_backends_are_told(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="another backend")
     program = write(tmp_path, "import tensorflow, keras\n")
-    done = run(program, folder=tmp_path, KERAS_BACKEND="numpy")
+    done = run(program, folder=tmp_path, KERAS_BACKEND="torch")
     assert done.returncode == 0
     assert "nothing was accelerated: the layers of tf_lstm_ops need Keras with" in done.stderr
 
