@@ -482,7 +482,7 @@ def test_the_text_of_a_report(accelerated: Any) -> None:
     for layer in (layers.LSTM(UNITS, name="a"), layers.GRU(UNITS, activation="selu", name="b")):
         layer(x)
     assert str(accelerated.report()).splitlines() == [
-        "layer  class  fused op   calls  Keras' code, and why",
+        "layer  class  fused op   calls  calls of Keras' code, and why",
         "a      LSTM   KerasLSTM  1      0",
         "b      GRU    none       0      1: activation is selu, which has no fused op",
         "1 of 2 recurrent layers ran fused ops",

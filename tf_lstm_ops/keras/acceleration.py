@@ -75,7 +75,7 @@ class Report(list[LayerReport]):
         return f"{count} of {len(self)} recurrent layers ran fused ops"
 
     def __str__(self) -> str:
-        rows = [("layer", "class", "fused op", "calls", "Keras' code, and why")]
+        rows = [("layer", "class", "fused op", "calls", "calls of Keras' code, and why")]
         for row in self:
             why = f"{row.stock_calls}: {'; '.join(row.reasons)}" if row.stock_calls else "0"
             rows.append((row.layer, row.kind, row.op or "none", str(row.fused_calls), why))
