@@ -57,6 +57,16 @@ def test_several_inputs_and_outputs_and_indices() -> None:
     assert list(found["gain"]) == ["inference", "fit"]
 
 
+def test_padding_of_the_inputs() -> None:
+    indices, x = keras.Input((None,), dtype="int32"), keras.Input((5, 4))
+    outputs = [layers.Embedding(7, 2, mask_zero=True)(indices), layers.Dense(1)(x)]
+    sizes = SIZES._replace(batch=3, steps=5, lengths=(4, 2))
+    found = doctor_whole.random_inputs(keras.Model([indices, x], outputs), sizes)
+    for array in map(np.asarray, found):
+        for row, length in enumerate((4, 2, 4)):
+            assert np.all(array[row, :length]) and not np.any(array[row, length:])
+
+
 def test_what_is_not_measured() -> None:
     stock = keras.Sequential([keras.Input((None, 3)), layers.LSTM(4)])
     assert examine(stock, is_measured=False)["not_measured"] == "--no-timing"

@@ -83,14 +83,21 @@ def _of_measurement(report: dict[str, Any]) -> Iterator[str]:
     """What was measured, and whether other processes disturbed it."""
     if report["whole_model"]["gain"]:
         words = (
-            f"random inputs without padding, of {report['sizes']['steps']} steps where the model "
-            "leaves them open (--steps); in brackets the range of the rounds"
+            f"random inputs {_padding(report['sizes']['lengths'])}, of {report['sizes']['steps']} "
+            "steps where the model leaves them open (--steps); in brackets the least and the "
+            "greatest ratio of a round"
         )
         if report["model"]["keras_version"]:
             words += "; stock layers with the same weights → the layers that load_h5 makes"
         yield from wrapped("          ", words)
     if report["capacity"] and report["capacity"]["note"]:
         yield from wrapped("  busy    ", report["capacity"]["note"])
+
+
+def _padding(lengths: list[int]) -> str:
+    if not lengths:
+        return "without padding"
+    return f"with zeros behind {', '.join(map(str, lengths))} steps (--lengths)"
 
 
 def _times(gain: dict[str, float]) -> str:
