@@ -74,4 +74,4 @@ def test_in_c(
 def test_in_python(threads: int, tmp_path: Path) -> None:
     path = native_program.write(tmp_path, "lstm")
     program = START + FORKS  # Python 3.12 warns of each fork beside threads
-    run(sys.executable, "-W", "ignore:.*fork:DeprecationWarning", "-c", program, path, threads, 30)
+    run(sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program, path, threads, 30)

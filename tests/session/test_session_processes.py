@@ -72,7 +72,7 @@ for depth in range(3):
 
 def run(program: str, path: Path) -> None:
     # Python 3.12 warns of each fork beside threads.
-    warnings = ["-W", "ignore:.*fork:DeprecationWarning"]
+    warnings = ["-W", "ignore:This process:DeprecationWarning"]
     command = [sys.executable, *warnings, "-c", START + program, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
