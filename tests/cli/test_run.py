@@ -83,6 +83,25 @@ def test_a_program_sees_what_it_sees_in_python(tmp_path: Path, module: bool) -> 
     assert "did not import Keras" in with_run.stderr
 
 
+def test_a_text_as_the_program(tmp_path: Path) -> None:
+    done = run("-c", "import sys; print(sys.argv)", "--report", "a", folder=tmp_path)
+    assert done.stdout == "['-c', '--report', 'a']\n"
+
+
+def test_the_current_folder_in_pythonpath(tmp_path: Path) -> None:
+    write(tmp_path, "print('local')", "local_module.py")
+    (tmp_path / "folder").mkdir()
+    program = write(tmp_path / "folder", "import local_module")
+    path = os.pathsep.join(["", os.environ.get("PYTHONPATH", "absent")])
+    assert run(program, folder=tmp_path, PYTHONPATH=path).stdout == "local\n"
+
+
+def test_a_child_that_is_forked_prints_nothing(tmp_path: Path) -> None:
+    text = "import os, sys\nif os.fork():\n    os.wait()\n"
+    done = run(write(tmp_path, text), folder=tmp_path)
+    assert done.stderr.count("tf-lstm-ops:") == 1
+
+
 def test_errors_are_those_of_the_program(tmp_path: Path) -> None:
     program = write(tmp_path, "import sys\nprint(sys.stdin.read())\nraise KeyError('x')\n")
     command = [sys.executable, "-m", "tf_lstm_ops", "run", str(program)]

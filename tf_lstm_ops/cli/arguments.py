@@ -114,6 +114,14 @@ def _add_run(commands: Commands) -> None:
         help="run a module instead, with its arguments",
     )
     added.add_argument(
+        "-c",
+        dest="of_code",
+        metavar="CODE",
+        nargs=rest,
+        default=[],
+        help="run a text instead, with its arguments",
+    )
+    added.add_argument(
         "program", metavar="SCRIPT", nargs=rest, help="file to run, and its arguments"
     )
     added.set_defaults(loads=False)
@@ -311,8 +319,8 @@ def _check_info(given: Arguments) -> None:
 
 
 def _check_run(given: Arguments) -> None:
-    if not (given.of_module or given.program):
-        raise UsageError("run needs a SCRIPT, or -m and a MODULE")
+    if not (given.of_module or given.of_code or given.program):
+        raise UsageError("run needs a SCRIPT, -m and a MODULE, or -c and a CODE")
 
 
 def _check_doctor(given: Arguments) -> None:
