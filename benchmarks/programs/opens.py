@@ -1,6 +1,8 @@
 """Opens and runs files of TensorFlow Lite and SavedModels in a process without this package.
 
-python benchmarks/programs/opens.py FILE...
+    python benchmarks/programs/opens.py FILE...
+
+It fails if one does not open, or has an op that TensorFlow does not have.
 """
 
 from __future__ import annotations

@@ -9,5 +9,13 @@ for i in range(len(performances)):
     performances[i] = rng.random((180, 4)).astype("float32")
 np.savez("training-dataset-4d.npz", perfs=performances)
 train_mdrnn(
-    4, "training-dataset-4d.npz", "s", False, 10, 4, 64, save_location=".", save_tflite=True
+    dimension=4,
+    dataset_location="training-dataset-4d.npz",
+    model_size="s",
+    early_stopping=False,
+    patience=10,
+    num_epochs=4,
+    batch_size=64,
+    save_location=".",
+    save_tflite=True,
 )
