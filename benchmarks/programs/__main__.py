@@ -177,7 +177,7 @@ def environment_of(package: Package, folder: Path, wheel: Path) -> Path:
     environment = folder / package.name
     requirements = [*package.others, *KERAS]
     published = f"{package.name}=={package.version}"
-    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
     note, text = environment / "requirements.txt", "\n".join([published, *requirements])
     if not note.exists() or note.read_text() != text:
         command([sys.executable, "-m", "venv", "--clear", environment])

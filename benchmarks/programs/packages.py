@@ -28,7 +28,7 @@ class Package:
 PACKAGES = (
     Package(
         "aeon",
-        "0",
+        "1.6.0",
         {
             "aeon_regressor": "RecurrentRegressor",
             "aeon_bidirectional_gru": "AEBiGRUClusterer",
@@ -38,29 +38,41 @@ PACKAGES = (
     ),
     Package(
         "dlomix",
-        "0",
+        "0.3.1",
         {
             "dlomix_retention_time": "retention time",
             "dlomix_intensity": "intensity",
         },
     ),
-    Package("impsy", "0", {"impsy_music": "train"}),
+    Package("impsy", "1.2.1", {"impsy_music": "train"}),
     Package(
         "tfts",
-        "0",
+        "0.0.23",
         {
             "tfts_rnn": "rnn",
             "tfts_seq2seq": "seq2seq",
             "tfts_deepar": "deep_ar",
         },
     ),
-    Package("xhydro-lstm", "0", {"xhydro_streamflow": "regional model"}),
-    Package("tracksegnet", "0", {"tracksegnet_diffusion": "training"}),
-    Package("wordcraft", "0", {"wordcraft_text": "training"}),
-    Package("sotam", "0", {"sotam_prices": "training"}),
-    Package("portfoliorisk", "0", {"portfoliorisk_volatility": "forecast"}),
-    Package("rienet", "0", {"rienet_portfolio": "RIEnetLayer"}),
-    Package("lstm-sam-tl", "0", {"lstm_sam_tl_search": "search"}),
-    Package("tsgm", "0", {"tsgm_gan": "ConditionalGAN"}),
-    Package("sktime", "0", {"sktime_lstm_fcn": "LSTMFCNClassifier"}),
+    Package(
+        "xhydro-lstm",
+        "0.1.1",
+        {"xhydro_streamflow": "regional model"},
+        others=("scikit-learn", "xarray"),
+        with_dependencies=False,  # they are more than a hundred packages
+    ),
+    Package(
+        "tracksegnet",
+        "1.3.0",
+        {"tracksegnet_diffusion": "training"},
+        others=("more-itertools", "pandas", "scipy", "seaborn", "tqdm"),
+        with_dependencies=False,
+    ),
+    Package("wordcraft", "0.1", {"wordcraft_text": "training"}),
+    Package("sotam", "0.2.2", {"sotam_prices": "training"}),
+    Package("portfoliorisk", "1.0.4", {"portfoliorisk_volatility": "forecast"}),
+    Package("rienet", "1.1.13", {"rienet_portfolio": "RIEnetLayer"}),
+    Package("lstm-sam-tl", "0.2.4", {"lstm_sam_tl_search": "search"}),
+    Package("tsgm", "0.1.0", {"tsgm_gan": "ConditionalGAN"}),
+    Package("sktime", "1.2.0", {"sktime_lstm_fcn": "LSTMFCNClassifier"}),
 )
