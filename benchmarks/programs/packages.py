@@ -70,9 +70,10 @@ PACKAGES = (
     ),
     Package("wordcraft", "0.1", {"wordcraft_text": "training"}),
     Package("sotam", "0.2.2", {"sotam_prices": "training"}),
-    Package("portfoliorisk", "1.0.4", {"portfoliorisk_volatility": "forecast"}),
     Package("rienet", "1.1.13", {"rienet_portfolio": "RIEnetLayer"}),
-    Package("lstm-sam-tl", "0.2.4", {"lstm_sam_tl_search": "search"}),
-    Package("tsgm", "0.1.0", {"tsgm_gan": "ConditionalGAN"}),
+    # Keras Tuner needs TensorBoard.
+    Package("lstm-sam-tl", "0.2.4", {"lstm_sam_tl_search": "TT_model"}, others=("tensorboard",)),
+    # Its version of statsmodels needs pandas 2.
+    Package("tsgm", "0.1.0", {"tsgm_gan": "ConditionalGAN"}, others=("pandas<3",)),
     Package("sktime", "1.2.0", {"sktime_lstm_fcn": "LSTMFCNClassifier"}),
 )
