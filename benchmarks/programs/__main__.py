@@ -5,15 +5,18 @@
 The programs are in `drivers`. Each uses a package of the Python package index, which is installed
 in an environment of its own below DIR, with TensorFlow, Keras and a wheel of this clone. The
 environments are kept. A program runs without and with ``tf-lstm-ops run`` in turn, with one thread.
+Where the losses differ, it runs once more without it, on inputs that differ in their last bits.
 
 It prints a Markdown table and the machine. `benchmarks/programs.md` has them.
 
 * fused layers: what the last line of ``tf-lstm-ops run`` says.
-* losses: the largest relative difference between a loss of an epoch without and with it. If the
-  runs without it differ from each other, that difference follows.
-* epoch: seconds of all epochs but the first of each fit. Of each epoch the least time of the runs
-  counts.
-* fit: the ratio of the times of all calls of fit, with the tracing.
+* losses: the largest relative difference between a loss of an epoch without and with it. "stock
+  varies": that between the runs without it, if they differ.
+* last bits: that between a run without it and the run on the other inputs, if the losses differ by
+  more than 1e-6. A program that is as sensitive to rounding has similar numbers in both columns.
+* seconds: of an epoch with its validation, without the first epoch of a fit. The least time of all
+  epochs and runs counts. A program that fits several models has the sum of theirs.
+* epoch: the ratio of these times. fit: that of all calls of fit, with the tracing.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from .packages import PACKAGES, Package
 
 HERE = Path(__file__).absolute().parent
 ROOT = HERE.parents[1]
-RUNS = 2  # of each kind
+ROUNDING = 1e-6  # Larger differences of losses are compared with those that other inputs make.
 MINUTES = 10  # of a run, at most
 KERAS = ("keras>=3.8,<3.17", "tensorflow>=2.18,<2.23")
 LINE = "tf-lstm-ops: "  # how the last line of ``tf-lstm-ops run`` begins
@@ -52,7 +55,10 @@ SETTINGS = {
     "PYTHONHASHSEED": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-HEAD = ("program", "fused layers", "losses", "s, stock", "s, run", "epoch", "fit")
+HEAD = (
+    *("program", "fused layers", "losses", "last bits"),
+    *("seconds, stock", "seconds, run", "epoch", "fit"),
+)
 
 
 class ProgramError(Exception):
@@ -77,7 +83,9 @@ class Run:
 
     @property
     def seconds_of_epochs(self) -> list[float]:
-        return [epoch["seconds"] for fit in self.fits for epoch in fit["epochs"][1:]]
+        """The least time of an epoch of each fit; none of a fit with one epoch."""
+        later = [[epoch["seconds"] for epoch in fit["epochs"][1:]] for fit in self.fits]
+        return [min(times) for times in later if times]
 
     @property
     def losses(self) -> list[float]:
@@ -93,6 +101,7 @@ class Row:
       fused: how many layers ran fused ops.
       difference: the largest relative one of the losses.
       between_stock: that between the runs without ``tf-lstm-ops run``.
+      last_bits: that between one of them and the run on other inputs; None if it did not run.
       epoch: the seconds of an epoch without and with it.
       fit: the ratio of the times of fit.
     """
@@ -100,6 +109,7 @@ class Row:
     fused: str
     difference: float
     between_stock: float
+    last_bits: float | None
     epoch: tuple[float, float]
     fit: float
 
@@ -112,9 +122,10 @@ class Row:
         """The cells of the table after the name."""
         losses = f"{self.difference:.1e}"
         if self.between_stock:
-            losses += f"; stock itself {self.between_stock:.1e}"
+            losses += f"; stock varies {self.between_stock:.1e}"
+        bits = "" if self.last_bits is None else f"{self.last_bits:.1e}"
         seconds = (f"{each:.3f}" for each in self.epoch)
-        return [self.fused, losses, *seconds, f"{self.ratio:.2f}", f"{self.fit:.2f}"]
+        return [self.fused, losses, bits, *seconds, f"{self.ratio:.2f}", f"{self.fit:.2f}"]
 
 
 def command(line: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -192,12 +203,13 @@ def environment_of(package: Package, folder: Path, wheel: Path) -> Path:
     return environment
 
 
-def run(environment: Path, program: str, *, accelerated: bool) -> Run:
+def run(environment: Path, program: str, *options: str, accelerated: bool) -> Run:
     """Runs a program once, and opens what it exported.
 
     Args:
       environment: the folder of its environment.
       program: its name.
+      options: those of `measure.py`.
       accelerated: whether ``tf-lstm-ops run`` runs it.
 
     Returns:
@@ -211,12 +223,12 @@ def run(environment: Path, program: str, *, accelerated: bool) -> Run:
     with tempfile.TemporaryDirectory() as temporary:
         result, folder = Path(temporary, "result.json"), Path(temporary, "work")
         folder.mkdir()
-        options = {"cwd": folder, "env": {**os.environ, **SETTINGS}}
-        measure = [HERE / "measure.py", result, HERE / "drivers" / f"{program}.py"]
-        done = command([*start, *measure], **options)
+        where = {"cwd": folder, "env": {**os.environ, **SETTINGS}}
+        line = [HERE / "measure.py", *options, result, HERE / "drivers" / f"{program}.py"]
+        done = command([*start, *line], **where)
         models = [file.parent for file in folder.rglob("saved_model.pb")]
         if exports := [*models, *folder.rglob("*.tflite")]:
-            command([python, HERE / "opens.py", *exports], **options)
+            command([python, HERE / "opens.py", *exports], **where)
         last = done.stderr.splitlines()[-1:] if accelerated else []
         return Run(json.loads(result.read_text()), "".join(last).removeprefix(LINE))
 
@@ -242,19 +254,20 @@ def largest_difference(one: Run, other: Run) -> float:
 
 
 def seconds_of_epoch(runs: Iterable[Run]) -> float:
-    """The mean of the epochs but the first ones, of each the least time of the runs."""
-    times = [min(each) for each in zip(*(run.seconds_of_epochs for run in runs), strict=False)]
+    """The least times of an epoch of each fit of all runs, their sum."""
+    times = [min(each) for each in zip(*(run.seconds_of_epochs for run in runs), strict=True)]
     if not times:
         raise ProgramError("no fit had a second epoch")
-    return statistics.fmean(times)
+    return sum(times)
 
 
-def measure(environment: Path, program: str) -> Row:
+def measure(environment: Path, program: str, count: int) -> Row:
     """Measures a program.
 
     Args:
       environment: the folder of its environment.
       program: its name.
+      count: of the runs without and with ``tf-lstm-ops run``, each.
 
     Returns:
       The row of the table.
@@ -263,14 +276,20 @@ def measure(environment: Path, program: str) -> Row:
       ProgramError: the program fails.
     """
     stock, fused = [], []
-    for _ in range(RUNS):
+    for _ in range(count):
         stock.append(run(environment, program, accelerated=False))
         fused.append(run(environment, program, accelerated=True))
+    difference = max(map(largest_difference, stock, fused))
+    last_bits = None
+    if difference > ROUNDING:
+        other = run(environment, program, "--last-bits", accelerated=False)
+        last_bits = largest_difference(stock[0], other)
     times = [min(each.seconds_of_fits for each in runs) for runs in (stock, fused)]
     return Row(
         fused=fused[0].summary.removesuffix(" recurrent layers ran fused ops"),
-        difference=max(map(largest_difference, stock, fused)),
-        between_stock=largest_difference(*stock[:2]),
+        difference=difference,
+        between_stock=max(largest_difference(stock[0], each) for each in stock),
+        last_bits=last_bits,
         epoch=(seconds_of_epoch(stock), seconds_of_epoch(fused)),
         fit=times[0] / times[1],
     )
@@ -310,6 +329,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}")
     parser.add_argument("--folder", type=Path, required=True, help="of the environments")
     parser.add_argument("--wheel", type=Path, help="of this package (default: builds one)")
+    parser.add_argument("--runs", type=int, default=2, help="of each kind (default 2)")
     arguments = parser.parse_args()
     names = arguments.names or known
     if unknown := set(names) - set(known):
@@ -326,14 +346,14 @@ def main() -> None:
         except ProgramError as error:
             environments[package.name] = error
     ratios = []
-    print(f"| {' | '.join(HEAD)} |\n| --- | --- | --- |{' ---: |' * 4}")
+    print(f"| {' | '.join(HEAD)} |\n| --- | --- | --- |{' ---: |' * (len(HEAD) - 3)}")
     for package in chosen:
         for name in (each for each in package.programs if each in names):
             environment = environments[package.name]
             try:
                 if isinstance(environment, ProgramError):
                     raise environment
-                row = measure(environment, name)
+                row = measure(environment, name, arguments.runs)
             except ProgramError as error:
                 cells = [f"failed: {str(error).replace('|', '/')}", *[""] * (len(HEAD) - 2)]
             else:

@@ -1,8 +1,8 @@
 """Runs a program with seeds set, and writes seconds and losses of what its models fit.
 
-    python benchmarks/programs/measure.py RESULT.json PROGRAM.py
+    python benchmarks/programs/measure.py [--last-bits] RESULT.json PROGRAM.py
 
-The file has a list with an object for each call of `keras.Model.fit`: "seconds" of the call, which
+With --last-bits, half of the numbers in the inputs are the next larger ones. The file has a list with an object for each call of `keras.Model.fit`: "seconds" of the call, which
 include tracing, and "epochs". An epoch has "seconds", with its validation, and "losses" by name.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 
 class Epochs(keras.callbacks.Callback):
@@ -38,12 +39,24 @@ class Epochs(keras.callbacks.Callback):
         self.found.append({"seconds": seconds, "losses": losses})
 
 
-def measured(fit: Callable[..., Any], fits: list[dict[str, Any]]) -> Callable[..., Any]:
+def with_other_last_bits(value: Any) -> Any:
+    """An array of floats of which half are the next larger ones of float32; else the value."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return value
+    numbers = value.astype(np.float32)
+    chosen = np.random.default_rng(0).random(numbers.shape) < 0.5
+    return np.where(chosen, np.nextafter(numbers, np.float32(np.inf)), numbers)
+
+
+def measured(
+    fit: Callable[..., Any], fits: list[dict[str, Any]], last_bits: bool
+) -> Callable[..., Any]:
     """A method like `keras.Model.fit` that notes what it does.
 
     Args:
       fit: the method of Keras.
       fits: the list to which each call adds an object.
+      last_bits: whether it fits inputs that differ in their last bits.
 
     Returns:
       The method.
@@ -61,6 +74,9 @@ def measured(fit: Callable[..., Any], fits: list[dict[str, Any]]) -> Callable[..
             others = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
             # The first one: the time of other callbacks, which may write files, does not count.
             given.arguments["callbacks"] = [epochs, *others]
+        if last_bits and "x" in given.arguments:
+            x = given.arguments["x"]
+            given.arguments["x"] = keras.tree.map_structure(with_other_last_bits, x)
         start = time.perf_counter()
         result = fit(*given.args, **given.kwargs)
         fits.append({"seconds": time.perf_counter() - start, "epochs": epochs.found})
@@ -70,14 +86,14 @@ def measured(fit: Callable[..., Any], fits: list[dict[str, Any]]) -> Callable[..
 
 
 def main() -> None:
-    result, program = map(Path, sys.argv[1:])
+    *options, result, program = sys.argv[1:]
     fits: list[dict[str, Any]] = []
-    keras.Model.fit = measured(keras.Model.fit, fits)
+    keras.Model.fit = measured(keras.Model.fit, fits, "--last-bits" in options)
     keras.utils.set_random_seed(0)
-    sys.argv[:] = [str(program)]
+    sys.argv[:] = [program]
     sys.path.pop(0)  # this folder
-    runpy.run_path(str(program), run_name="__main__")
-    result.write_text(json.dumps(fits))
+    runpy.run_path(program, run_name="__main__")
+    Path(result).write_text(json.dumps(fits))
 
 
 if __name__ == "__main__":

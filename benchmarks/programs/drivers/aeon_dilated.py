@@ -5,7 +5,7 @@ from aeon.clustering import DummyClusterer
 from aeon.clustering.deep_learning import AEDRNNClusterer
 
 rng = np.random.default_rng(0)
-series = rng.normal(size=(96, 2, 64)).astype("float32")
+series = rng.normal(size=(64, 2, 64)).astype("float32")
 clusterer = AEDRNNClusterer(
     estimator=DummyClusterer(n_clusters=3),
     latent_space_dim=32,

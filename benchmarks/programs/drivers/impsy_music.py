@@ -14,7 +14,7 @@ train_mdrnn(
     model_size="s",
     early_stopping=False,
     patience=10,
-    num_epochs=4,
+    num_epochs=6,
     batch_size=64,
     save_location=".",
     save_tflite=True,

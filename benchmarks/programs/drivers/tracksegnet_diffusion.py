@@ -21,7 +21,7 @@ generate_lstm_model(
         "num_features": len(FEATURES),
         "hidden_units": 200,
         "patience": 5,
-        "epochs": 4,
+        "epochs": 6,
         "batch_size": 32,
         "percent": {"test": 0.2, "val": 0.2},
         "model_path": folder,

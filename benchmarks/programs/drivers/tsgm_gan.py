@@ -20,5 +20,5 @@ model.compile(
     g_optimizer=keras.optimizers.Adam(1e-3),
     loss_fn=keras.losses.BinaryCrossentropy(),
 )
-model.fit(tf.data.Dataset.from_tensor_slices((series, labels)).batch(32), epochs=3, verbose=0)
+model.fit(tf.data.Dataset.from_tensor_slices((series, labels)).batch(32), epochs=5, verbose=0)
 model.generator.save("model.keras")
