@@ -2,7 +2,9 @@
 
     python benchmarks/programs/measure.py [--last-bits] RESULT.json PROGRAM.py
 
-With --last-bits, half of the numbers in the inputs are the next larger ones. The file has a list with an object for each call of `keras.Model.fit`: "seconds" of the call, which
+With --last-bits, half of the numbers in the inputs are the next larger ones.
+
+The file has a list with an object for each call of `keras.Model.fit`: "seconds" of the call, which
 include tracing, and "epochs". An epoch has "seconds", with its validation, and "losses" by name.
 """
 
