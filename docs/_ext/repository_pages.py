@@ -46,6 +46,7 @@ CHILDREN = {
         f"{COPIES}/benchmarks/int8_errors",
         f"{COPIES}/benchmarks/stacks",
         f"{COPIES}/benchmarks/latency",
+        f"{COPIES}/benchmarks/programs",
     ),
     f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
     f"{COPIES}/examples/README": (
