@@ -499,7 +499,7 @@ def replace_method(
     Raises:
       RuntimeError: the class has no such method, or one with other parameters.
     """
-    original = vars(kind).get(name)
+    original: Any = vars(kind).get(name)
     is_known = getattr(original, "__module__", None) == kind.__module__
     if not is_known or {*inspect.signature(original).parameters} != {*_PARAMETERS}:
         raise RuntimeError(

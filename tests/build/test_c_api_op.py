@@ -79,7 +79,7 @@ def test_commands_of_the_page(environment, tmp_path) -> None:
 
 def test_the_commands_of_the_readme() -> None:
     """They copy the project, and run what the page runs."""
-    readme = blocks((ROOT / "README.md").read_text(), "sh")[0].replace(".venv/bin/", "")
+    readme = blocks((ROOT / "README.md").read_text(), "sh")[1].replace(".venv/bin/", "")
     [copy, _, *build] = readme.replace("\n", " && ").strip(" &").split(" && ")
     assert copy.split()[:3] == ["cp", "-r", EXAMPLE.relative_to(ROOT).as_posix()]
     page = blocks(PAGE, "sh")[0].replace(" && . .venv/bin/activate", "")
