@@ -9,7 +9,7 @@ import pytest
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import output
 
-COMMANDS = ("info", "doctor", "convert", "demo", "selftest")
+COMMANDS = ("info", "run", "doctor", "convert", "demo", "selftest")
 WITH_JSON = ("info", "doctor", "selftest")
 
 
