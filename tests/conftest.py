@@ -22,6 +22,7 @@ if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))):
         program = "from tf_lstm_ops import _cuda_stream; _cuda_stream.build()"
         subprocess.run([sys.executable, "-c", program], check=True)
     os.environ.setdefault("TF_LSTM_OPS_GPU", "1")  # the tests test the kernels
+NOT_IN_CI = {"slow", "zoo", "metal", "cuda"}  # marks that .ci/run does not run
 TESTS = Path(__file__).resolve().parent
 # "python -m pytest" would put the source folder of the package before the installed one.
 sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != TESTS.parent]
@@ -36,7 +37,19 @@ pytest_plugins = ["devices.on_device"] if os.environ.get("TF_LSTM_OPS_TEST_PLUGI
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the cases of grids, and leaves out the parts of `full` that are not asked for."""
     distribute_samples(items)
+    require_marks_of_downloads(items)
     leave_out_parts(config, items)
+
+
+def require_marks_of_downloads(items: list[pytest.Item]) -> None:
+    """A test that downloads something is no part of the default run or of `full`."""
+    for item in items:
+        if item.get_closest_marker("downloads") and not any(
+            map(item.get_closest_marker, NOT_IN_CI)
+        ):
+            raise pytest.UsageError(
+                f"{item.nodeid} downloads something, and has no mark such as slow"
+            )
 
 
 def leave_out_parts(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -28,8 +28,9 @@ def prepare(environment: MutableMapping[str, str], form: str) -> None:
       environment: the variables, which change.
       form: what the process prints at its end: "line" or "table".
     """
-    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
-    rest = [path for path in paths if path and path != str(_FOLDER)]
+    given = environment.get("PYTHONPATH")
+    # An empty path in it is the current folder.
+    rest = [path for path in given.split(os.pathsep) if path != str(_FOLDER)] if given else []
     environment["PYTHONPATH"] = os.pathsep.join([str(_FOLDER), *rest])
     environment[VARIABLE] = "1"
     environment[_REPORT] = f"{os.getpid()} {form}"
@@ -41,7 +42,7 @@ def follow_imports() -> None:
         return
     number, _, form = os.environ.get(_REPORT, "").partition(" ")
     if number == str(os.getpid()):
-        atexit.register(_print_report, form)
+        atexit.register(_print_report, form, number)
     when_imported("tf_lstm_ops.keras", _accelerate)
 
 
@@ -51,7 +52,9 @@ def _accelerate() -> None:
     _accelerations.append(keras.accelerate())
 
 
-def _print_report(form: str) -> None:
+def _print_report(form: str, number: str) -> None:
+    if number != str(os.getpid()):  # a child that was forked
+        return
     if not _accelerations:
         text = _why_not()
     else:

@@ -499,8 +499,9 @@ def replace_method(
     Raises:
       RuntimeError: the class has no such method, or one with other parameters.
     """
-    original = vars(kind).get(name)
-    if original is None or {*inspect.signature(original).parameters} != {*_PARAMETERS}:
+    original: Any = vars(kind).get(name)
+    is_known = getattr(original, "__module__", None) == kind.__module__
+    if not is_known or {*inspect.signature(original).parameters} != {*_PARAMETERS}:
         raise RuntimeError(
             f"keras.layers.{kind.__name__} must have a method {name} of {', '.join(_PARAMETERS)}, "
             "but this version of Keras has another one, or a program has replaced it"
@@ -523,8 +524,12 @@ class Tracer(enum.Enum):
     OTHER = "a tf.function"
 
 
+# The functions that call train_step, test_step and predict_step, and what traces a symbolic call.
 _TRAINER = "keras.src.backend.tensorflow.trainer"
-_SHAPES = ("keras.src.backend.tensorflow.core", "compute_output_spec")
+_TRACERS = {
+    (_TRAINER, "one_step_on_data"): Tracer.TRAINER,
+    ("keras.src.backend.tensorflow.core", "compute_output_spec"): Tracer.SHAPES,
+}
 
 
 def tracer(callers: Iterable[tuple[str, str]]) -> Tracer:
@@ -536,26 +541,47 @@ def tracer(callers: Iterable[tuple[str, str]]) -> Tracer:
     Returns:
       TRAINER also for the functions train_on_batch and the like.
     """
-    for module, function in callers:
-        if module == _TRAINER:
-            return Tracer.TRAINER
-        if (module, function) == _SHAPES:
-            return Tracer.SHAPES
-    return Tracer.OTHER
+    return next((_TRACERS[caller] for caller in callers if caller in _TRACERS), Tracer.OTHER)
 
 
-def traced_models() -> list[Any]:
-    """The models of this process for which fit, evaluate or predict has traced a function.
+def trace_again() -> None:
+    """Makes fit, evaluate and predict of all models of this process trace their functions again.
 
-    Returns:
-      The models.
+    A function that is no function of Keras stays. No model is without its function for a time.
     """
     import keras
 
-    functions = ("train_function", "test_function", "predict_function")
-    # isinstance could run code of an object.
-    models = [value for value in gc.get_objects() if issubclass(type(value), keras.Model)]
-    return [m for m in models if any(vars(m).get(name) is not None for name in functions)]
+    kinds = [keras.Model]
+    for kind in kinds:
+        kinds += [each for each in kind.__subclasses__() if each not in kinds]
+    # Not gc.get_objects: other threads are still making some of those objects.
+    for model in gc.get_referrers(*kinds):
+        if type(model) not in kinds:
+            continue
+        for name in ("train_function", "test_function", "predict_function"):
+            function = vars(model).get(name)
+            function = getattr(function, "python_function", function)
+            if getattr(function, "__module__", None) == _TRAINER:
+                with contextlib.suppress(Exception):  # of a method of the user's
+                    getattr(model, f"make_{name}")(force=True)
+
+
+def is_of_keras(kind: type) -> bool:
+    """Whether the methods of a class and of its bases are those that Keras has defined.
+
+    Args:
+      kind: a class of Keras.
+
+    Returns:
+      False if a program has replaced one.
+    """
+    return all(
+        getattr(method, "__module__", None) == each.__module__
+        for each in kind.__mro__
+        if each.__module__.startswith("keras.src.layers.rnn.")
+        for method in vars(each).values()
+        if inspect.isfunction(method)
+    )
 
 
 def run_loop(kind: type, layer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -242,24 +242,26 @@ def trace_has_own_tape() -> bool:
 
     Returns:
       True if a call of the function is traced, and a function in the trace has a
-      ``tf.GradientTape`` that is recording as a local variable. False for a trace by
-      ``get_concrete_function``, which programs call to write a file.
+      ``tf.GradientTape`` as a local variable. False within ``get_concrete_function``, which
+      programs call to write a file, and outside of a ``tf.function``.
     """
     if not record.could_possibly_record():
         return False
-    frames, has_tape = _frames(), False
-    for frame in frames:
-        if _module(frame) == _FUNCTION_TRACER:
-            break
-        has_tape = has_tape or any(
-            isinstance(value, tf.GradientTape) for value in frame.f_locals.values()
-        )
-    for frame in frames:
-        if not _module(frame).startswith(_FUNCTIONS):
-            break
-        if "get_concrete_function" in frame.f_code.co_name:
+    has_tape = is_traced = False
+    for frame in _frames():
+        module = _module(frame)
+        is_traced = is_traced or module == _FUNCTION_TRACER
+        if not is_traced:
+            values = frame.f_locals.values()
+            has_tape = has_tape or any(isinstance(value, tf.GradientTape) for value in values)
+        elif not has_tape or _is_request(frame):
             return False
-    return has_tape
+    return has_tape and is_traced
+
+
+def _is_request(frame: types.FrameType) -> bool:
+    """Whether a frame is that of ``get_concrete_function``."""
+    return _module(frame).startswith(_FUNCTIONS) and "get_concrete" in frame.f_code.co_name
 
 
 def _frames() -> Iterator[types.FrameType]:

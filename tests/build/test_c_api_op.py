@@ -79,7 +79,7 @@ def test_commands_of_the_page(environment, tmp_path) -> None:
 
 def test_the_commands_of_the_readme() -> None:
     """They copy the project, and run what the page runs."""
-    readme = blocks((ROOT / "README.md").read_text(), "sh")[0].replace(".venv/bin/", "")
+    readme = blocks((ROOT / "README.md").read_text(), "sh")[1].replace(".venv/bin/", "")
     [copy, _, *build] = readme.replace("\n", " && ").strip(" &").split(" && ")
     assert copy.split()[:3] == ["cp", "-r", EXAMPLE.relative_to(ROOT).as_posix()]
     page = blocks(PAGE, "sh")[0].replace(" && . .venv/bin/activate", "")
@@ -170,12 +170,14 @@ def oldest(pythons, tmp_path_factory, cxx) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.downloads("versions of tensorflow-cpu")
 def test_one_binary_runs_on_each_version(oldest: Path, python: str, tmp_path) -> None:
     done = run_tests(oldest, python, tmp_path)
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
+@pytest.mark.downloads("versions of tensorflow-cpu")
 def test_without_the_name_of_tensorflows_library(tmp_path, pythons, python, cxx) -> None:
     """The oldest version does not find its functions, the newer ones do, as the page says."""
     project = copy_project(tmp_path / "nameless")

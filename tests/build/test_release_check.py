@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.downloads("TensorFlow, and tools of a release")]
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts" / "release"
 TAG = "manylinux_2_28_x86_64"
 LIBRARY = "tf_lstm_ops/_lib/tf_lstm_ops.so"

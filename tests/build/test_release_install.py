@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.downloads("TensorFlow, and tools of a release")]
 # Of TensorFlow's authors, but not TensorFlow.
 PARTS = {"tensorflow-io-gcs-filesystem"}
 PROGRAM = """

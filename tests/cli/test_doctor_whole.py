@@ -57,6 +57,16 @@ def test_several_inputs_and_outputs_and_indices() -> None:
     assert list(found["gain"]) == ["inference", "fit"]
 
 
+def test_padding_of_the_inputs() -> None:
+    indices, x = keras.Input((None,), dtype="int32"), keras.Input((5, 4))
+    outputs = [layers.Embedding(7, 2, mask_zero=True)(indices), layers.Dense(1)(x)]
+    sizes = SIZES._replace(batch=3, steps=5, lengths=(4, 2))
+    found = doctor_whole.random_inputs(keras.Model([indices, x], outputs), sizes)
+    for array in map(np.asarray, found):
+        for row, length in enumerate((4, 2, 4)):
+            assert np.all(array[row, :length]) and not np.any(array[row, length:])
+
+
 def test_what_is_not_measured() -> None:
     stock = keras.Sequential([keras.Input((None, 3)), layers.LSTM(4)])
     assert examine(stock, is_measured=False)["not_measured"] == "--no-timing"
@@ -90,19 +100,43 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Any:
     return run
 
 
+def run_once(model: keras.Model, gains: dict[str, Any]) -> Any:
+    model(np.zeros((1, 4, 3), "float32"))
+    return gains.items()
+
+
+def test_accelerate_is_measured() -> None:
+    """A model with stock layers, without a change of it; one with layers of ours is not."""
+    model = keras.Sequential([keras.Input((None, 3)), layers.LSTM(4), layers.Dense(1)])
+    before = model.get_weights()
+    found = examine(model)["accelerated"]
+    assert found["layers"] == "1 of 1 recurrent layers ran fused ops"
+    assert list(found["gain"]) == ["predict", "fit"]
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert examine(keras.Sequential([keras.Input((None, 3)), ours.GRU(4)]))["accelerated"] is None
+    assert examine(model, is_measured=False)["accelerated"] is None
+
+
 def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> None:
     inference = doctor_timing.Gain(22, 11, 3, (2.0, 2.2, 1.9))
     gains = {"inference": inference, "fit": doctor_timing.Gain(30, 12, 1)}
     monkeypatch.setattr(doctor_whole, "measured", lambda *_: gains.items())
+    fit = {"fit": doctor_timing.Gain(40, 20, 1)}
+    monkeypatch.setattr(doctor_whole, "_with_and_without", lambda model, _: run_once(model, fit))
     both = layers.Bidirectional(layers.LSTM(4, name="lstm"), name="both")
     text = printed(both)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1] == "  model   22 → 11 ms for a batch of 32, 2 times as fast (1.9 to 2.2)"
-    assert lines[2] == "  fit     30 → 12 ms for a batch of 32, 2.5 times as fast (one round)"
-    assert (
-        lines[3] == "          random inputs without padding, of 100 steps where the model leaves"
-    )
+    assert lines[1:7] == [
+        "  With tf-lstm-ops run or accelerate(): 2 of 2 recurrent layers ran fused ops",
+        "  fit      40 → 20 ms for a batch of 32, 2 times as fast (one round)",
+        "  With convert_model",
+        "  model   22 → 11 ms for a batch of 32, 2 times as fast (1.9 to 2.2)",
+        "  fit     30 → 12 ms for a batch of 32, 2.5 times as fast (one round)",
+        "          random inputs without padding, of 100 steps where the model leaves",
+    ]
+    assert "\n  tf-lstm-ops run PROGRAM.py\n" in text
     assert "busy" not in text
     layer = "Bidirectional of keras.layers.LSTM, float32, [32, 4, 3] to [32, 4] each"
     assert f"  both: {layer}" in text

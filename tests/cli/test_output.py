@@ -9,7 +9,7 @@ import pytest
 from tf_lstm_ops import __main__
 from tf_lstm_ops.cli import output
 
-COMMANDS = ("info", "doctor", "convert", "demo", "selftest")
+COMMANDS = ("info", "run", "doctor", "convert", "demo", "selftest")
 WITH_JSON = ("info", "doctor", "selftest")
 
 
@@ -32,7 +32,7 @@ def test_help_ends_with_examples(command: str, capsys) -> None:
 def test_help_of_the_program(capsys) -> None:
     help_of()
     text, _, examples = capsys.readouterr().out.partition("\nexamples:\n")
-    assert examples.startswith("  tf-lstm-ops doctor model.keras\n")
+    assert examples.startswith("  tf-lstm-ops run train.py\n")
     for command in COMMANDS:
         assert re.search(rf"^    {command}\s", text, re.MULTILINE)
 

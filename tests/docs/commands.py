@@ -140,6 +140,15 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "pip install '.[bench]' && python benchmarks/peers": By(
         "tests/bench/test_command.py", "run", ("benchmarks", "peers")
     ),
+    "tf-lstm-ops run train.py": By(
+        "tests/docs/test_readme.py", "test_a_program_of_keras_is_run", ("run", "train.py")
+    ),
+    "tf-lstm-ops run train.py --epochs 10": By(
+        "tests/cli/test_run.py", "test_a_program_sees_what_it_sees_in_python", ("run",)
+    ),
+    "tf-lstm-ops run -m package.train --epochs 10": By(
+        "tests/cli/test_run.py", "test_a_program_sees_what_it_sees_in_python", ("-m",)
+    ),
     "tf-lstm-ops doctor model.keras --batch 32 --steps 100": By(
         "tests/docs/test_commands.py", "test_doctor_prints_what_is_shown", ("doctor",)
     ),

@@ -122,6 +122,7 @@ class Machine:
 
 
 @pytest.mark.slow
+@pytest.mark.downloads("TensorFlow, and what the pages install")
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_commands_in_a_bare_environment(version: str, name: str, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_tables_have_a_header(page: Path) -> None:
 
 def test_all_pages_are_found() -> None:
     assert {name_of(page) for page in WITH_EXAMPLES} == {
-        *("docs/guide/export.md", "docs/guide/keras.md"),
+        *("docs/guide/export.md", "docs/guide/keras.md", "docs/guide/accelerate.md"),
         *("docs/guide/raw_ops.md", "docs/guide/serve_one_step.md", "docs/guide/old_models.md"),
         *("docs/guide/tutorial.md", "docs/guide/weights.md", "docs/guide/other_programs.md"),
         *("docs/guide/other_frameworks.md", "docs/guide/small_weights.md"),

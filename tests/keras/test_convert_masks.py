@@ -164,3 +164,17 @@ def test_a_mask_of_the_caller_reaches_the_first_of_the_stock_layers(x):
     first, second = stock.layers[0].layers
     assert_near([stock(x, mask=mask)], [second(first(x, mask=mask))], PREDICTION_BOUND)
     assert np.abs(second(first(x, mask=mask)) - second(first(x, mask=mask), mask=mask)).max() > 1e-3
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_unrolled_layers_of_which_keras_computes_something_else(masked: bool) -> None:
+    layer = keras.layers.LSTM(3, unroll=True, return_sequences=True, name="lstm")
+    masking = [keras.layers.Masking()] if masked else []
+    both = keras.layers.Bidirectional(layer, name="both")
+    model = keras.Sequential([keras.Input((5, 2)), *masking, both])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        convert_model(model)
+    texts = [str(each.message) for each in caught if "unroll" in str(each.message)]
+    assert bool(texts) is masked
+    assert all(text.endswith("without it: both/backward_lstm") for text in texts)

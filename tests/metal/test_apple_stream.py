@@ -13,7 +13,7 @@ import pytest
 
 from metal import unicorn_stream
 
-pytestmark = pytest.mark.metal
+pytestmark = [pytest.mark.metal, pytest.mark.downloads("tensorflow-metal")]
 
 PLUGIN = "tensorflow-metal==1.2.0"
 USE, COMMIT, WAIT = unicorn_stream.METHODS

@@ -72,6 +72,7 @@ def test_a_selector_that_is_not_declared_does_not_compile(tmp_path, receiver):
 
 
 @pytest.mark.slow
+@pytest.mark.downloads("an npm package, and PyObjC")
 def test_packages_still_say_so(tmp_path):
     """Downloads the packages and extracts published.json once more."""
     if shutil.which("npm") is None:

@@ -294,10 +294,8 @@ def test_tracer() -> None:
 
     layer = Asks()
     model = keras.Sequential([keras.Input([3, 4]), layer, layers.Dense(1)])
-    shapes, trainer, other = map(
-        _keras_private.Tracer,
-        ("the shapes of a symbolic call", "fit, evaluate or predict", "a tf.function"),
-    )
+    shapes = _keras_private.Tracer("the shapes of a symbolic call")
+    trainer = _keras_private.Tracer("fit, evaluate or predict")
     assert {*found} <= {shapes}
     model.compile("sgd", "mse")
     for call in (
@@ -313,15 +311,32 @@ def test_tracer() -> None:
     model.predict_on_batch(X)
     assert found[-1] is trainer
     tf.function(model)(X)
-    assert found[-1] is other
+    assert found[-1] is _keras_private.Tracer("a tf.function")
 
 
-def test_traced_models() -> None:
-    model = keras.Sequential([keras.Input([3, 4]), layers.Dense(1)])
-    model.compile("sgd", "mse")
-    assert not any(found is model for found in _keras_private.traced_models())
-    model.predict_on_batch(X)
-    assert any(found is model for found in _keras_private.traced_models())
+def test_trace_again() -> None:
+    class Own(keras.Model):
+        def call(self, x):
+            return x
+
+    for model in (keras.Sequential([keras.Input([3, 4]), layers.Dense(1)]), Own()):
+        model.compile("sgd", "mse")
+        model.predict_on_batch(X)
+        before = model.predict_function
+        _keras_private.trace_again()
+        assert model.predict_function not in (None, before)
+        assert model.train_function is None
+        model.predict_function = own = lambda data: data
+        _keras_private.trace_again()
+        assert model.predict_function is own
+
+
+def test_is_of_keras(monkeypatch) -> None:
+    for kind in (layers.LSTMCell, layers.GRUCell, layers.SimpleRNNCell):
+        assert _keras_private.is_of_keras(kind)
+    assert _keras_private.is_of_keras(layers.LSTMCell)
+    monkeypatch.setattr(layers.LSTMCell, "call", lambda self, *args, **kwargs: None)
+    assert not _keras_private.is_of_keras(layers.LSTMCell)
 
 
 def test_computes_otherwise() -> None:

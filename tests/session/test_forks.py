@@ -73,5 +73,6 @@ def test_in_c(
 @pytest.mark.parametrize("threads", [1, 2])
 def test_in_python(threads: int, tmp_path: Path) -> None:
     path = native_program.write(tmp_path, "lstm")
-    program = START + FORKS  # Python 3.12 warns of each fork beside threads
-    run(sys.executable, "-W", "ignore:.*fork:DeprecationWarning", "-c", program, path, threads, 30)
+    # Python 3.12 warns of each fork beside threads.
+    warnings = ["-W", "ignore:This process:DeprecationWarning"]
+    run(sys.executable, *warnings, "-c", START + FORKS, path, threads, 30)

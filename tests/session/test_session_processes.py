@@ -71,7 +71,9 @@ for depth in range(3):
 
 
 def run(program: str, path: Path) -> None:
-    command = [sys.executable, "-c", START + program, str(path)]
+    # Python 3.12 warns of each fork beside threads.
+    warnings = ["-W", "ignore:This process:DeprecationWarning"]
+    command = [sys.executable, *warnings, "-c", START + program, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
 

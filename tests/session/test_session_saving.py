@@ -146,7 +146,7 @@ def test_errors_are_those_of_open(session: Session, tmp_path: Path) -> None:
             session.save(path)
         assert str(caught.value) == str(wanted.value)
         assert type(caught.value) is type(wanted.value)
-    with pytest.raises(ValueError, match="null byte"):
+    with pytest.raises(ValueError, match=r"null (byte|character)"):
         session.save("a\0b")
     assert (tmp_path / "file").read_bytes() == b"old"
 

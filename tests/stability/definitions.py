@@ -23,7 +23,7 @@ from tf_lstm_ops import __main__
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
 
 MODULES = ["export", "inference", "keras", "raw_ops", "stock", "weights"]
-COMMANDS = ["checkpoint", "convert", "demo", "doctor", "info", "selftest"]
+COMMANDS = ["checkpoint", "convert", "demo", "doctor", "info", "run", "selftest"]
 
 
 def definitions() -> list[str]:

@@ -12,7 +12,7 @@ from tf_lstm_ops.weights import GRUWeights, LSTMWeights
 from weights.formats import assert_equal
 from zoo.packages import download, only
 
-pytestmark = pytest.mark.zoo
+pytestmark = [pytest.mark.zoo, pytest.mark.downloads("packages with models")]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from zoo import reference
 from zoo.comparison import compare
 from zoo.packages import download, only
 
-pytestmark = pytest.mark.zoo
+pytestmark = [pytest.mark.zoo, pytest.mark.downloads("packages with models")]
 
 
 def arrays_of(path: Path) -> dict[str, list[Any]]:

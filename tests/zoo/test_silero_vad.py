@@ -9,7 +9,7 @@ import pytest
 from zoo import silero
 from zoo.packages import download, only
 
-pytestmark = pytest.mark.zoo
+pytestmark = [pytest.mark.zoo, pytest.mark.downloads("packages with models")]
 
 Array = np.ndarray
 

@@ -10,7 +10,7 @@ from tf_lstm_ops.inference import Session
 from zoo import silero
 from zoo.packages import download, only
 
-pytestmark = pytest.mark.zoo
+pytestmark = [pytest.mark.zoo, pytest.mark.downloads("packages with models")]
 
 # By file: the sampling rate that it takes as an input, or None.
 FILES = {

@@ -13,7 +13,7 @@ from tf_lstm_ops.weights import LSTMWeights
 from zoo.packages import download, only
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.zoo
+pytestmark = [pytest.mark.zoo, pytest.mark.downloads("packages with models")]
 
 TEXTS = [
     "the quick brown fox jumps over the lazy dog",

@@ -22,7 +22,7 @@ from zoo import reference, sessions
 from zoo.comparison import compare, load_module, seconds
 from zoo.packages import download, only
 
-pytestmark = pytest.mark.zoo
+pytestmark = [pytest.mark.zoo, pytest.mark.downloads("packages with models")]
 
 
 def print_loop(name: str, theirs: Callable[[], Any], ours: Callable[[], Any]) -> None:

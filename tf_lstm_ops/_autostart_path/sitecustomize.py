@@ -4,6 +4,7 @@ It takes the folder from sys.path, and imports the sitecustomize that it hides.
 """
 
 import contextlib
+import importlib
 import os
 import sys
 
@@ -13,7 +14,7 @@ def _start() -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     this = sys.modules.pop(__name__)
     try:
-        import sitecustomize  # noqa: F401
+        importlib.import_module(__name__)
     except ModuleNotFoundError as error:
         if error.name != __name__:
             raise

@@ -114,6 +114,14 @@ def _add_run(commands: Commands) -> None:
         help="run a module instead, with its arguments",
     )
     added.add_argument(
+        "-c",
+        dest="of_code",
+        metavar="CODE",
+        nargs=rest,
+        default=[],
+        help="run a text instead, with its arguments",
+    )
+    added.add_argument(
         "program", metavar="SCRIPT", nargs=rest, help="file to run, and its arguments"
     )
     added.set_defaults(loads=False)
@@ -129,7 +137,7 @@ def _add_doctor(commands: Commands) -> None:
         "status is 1 if there is something to change.",
         examples=(
             "model.keras",
-            "model.keras --batch 64 --steps 200",
+            "model.keras --batch 64 --steps 200 --lengths 200 120 80",
             "model.keras --import my_package.layers",
             "saved_model --json",
         ),
@@ -143,6 +151,14 @@ def _add_doctor(commands: Commands) -> None:
     )
     added.add_argument(
         "--steps", metavar="T", type=int, default=100, help="other sizes that the model leaves open"
+    )
+    added.add_argument(
+        "--lengths",
+        metavar="N",
+        type=int,
+        nargs="+",
+        default=[],
+        help="lengths of the sequences of a batch, in turn; the inputs behind are zeros",
     )
     _add_import(added)
     added.add_argument("--no-timing", action="store_true", help="do not measure")
@@ -303,14 +319,16 @@ def _check_info(given: Arguments) -> None:
 
 
 def _check_run(given: Arguments) -> None:
-    if not (given.of_module or given.program):
-        raise UsageError("run needs a SCRIPT, or -m and a MODULE")
+    if not (given.of_module or given.of_code or given.program):
+        raise UsageError("run needs a SCRIPT, -m and a MODULE, or -c and a CODE")
 
 
 def _check_doctor(given: Arguments) -> None:
     for name in ("batch", "steps"):
         if (value := getattr(given, name)) < 1:
             raise UsageError(f"--{name} must be at least 1 but is {value}")
+    if given.lengths and not 0 <= min(given.lengths) <= max(given.lengths) <= given.steps:
+        raise UsageError(f"--lengths must be from 0 to --steps, which is {given.steps}")
     given.kind = kinds.kind_of(given.model)
 
 

@@ -52,7 +52,11 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
             "name": None,
             "keras_version": None,
         },
-        "sizes": {"batch": arguments.batch, "steps": arguments.steps},
+        "sizes": {
+            "batch": arguments.batch,
+            "steps": arguments.steps,
+            "lengths": arguments.lengths,
+        },
         "imports": arguments.modules,
         "capacity": None,
         "whole_model": None,
@@ -70,7 +74,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
         report["model"]["name"] = model.name
         report["layers"] = list(_layers(model, arguments))
         output.progress("measures the whole model")
-        sizes = timing.Sizes(arguments.batch, arguments.steps)
+        sizes = timing.Sizes(arguments.batch, arguments.steps, tuple(arguments.lengths))
         is_old = report["model"]["keras_version"] is not None
         report["whole_model"] = doctor_whole.examine(
             model, sizes, not arguments.no_timing, is_old=is_old

@@ -61,7 +61,7 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
         yield from wrapped("  ", f"With tf-lstm-ops run or accelerate(): {fast['layers']}")
         for mode, gain in fast["gain"].items():
             words = f"{_times(gain)} for a batch of {found['batch']}, {_ratio(gain)}"
-            yield from wrapped(f"  {mode:6}  ", words)
+            yield from wrapped(f"  {mode:7}  ", words)
         yield "  With convert_model"
     if found["gain"]:
         for mode, name in (("inference", "model"), ("fit", "fit")):
@@ -83,14 +83,21 @@ def _of_measurement(report: dict[str, Any]) -> Iterator[str]:
     """What was measured, and whether other processes disturbed it."""
     if report["whole_model"]["gain"]:
         words = (
-            f"random inputs without padding, of {report['sizes']['steps']} steps where the model "
-            "leaves them open (--steps); in brackets the range of the rounds"
+            f"random inputs {_padding(report['sizes']['lengths'])}, of {report['sizes']['steps']} "
+            "steps where the model leaves them open (--steps); in brackets the least and the "
+            "greatest ratio of a round"
         )
         if report["model"]["keras_version"]:
             words += "; stock layers with the same weights → the layers that load_h5 makes"
         yield from wrapped("          ", words)
     if report["capacity"] and report["capacity"]["note"]:
         yield from wrapped("  busy    ", report["capacity"]["note"])
+
+
+def _padding(lengths: list[int]) -> str:
+    if not lengths:
+        return "without padding"
+    return f"with zeros behind {', '.join(map(str, lengths))} steps (--lengths)"
 
 
 def _times(gain: dict[str, float]) -> str:

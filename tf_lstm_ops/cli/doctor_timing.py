@@ -28,10 +28,12 @@ class Sizes(NamedTuple):
     Attributes:
       batch: the first dimension of all inputs.
       steps: all other dimensions.
+      lengths: of the sequences of a batch, in turn; the steps behind are zeros. Empty: no zeros.
     """
 
     batch: int
     steps: int
+    lengths: tuple[int, ...] = ()
 
     def fill(self, shape: Sequence[int | None]) -> list[int]:
         """Replaces the unknown sizes of a shape.
@@ -46,6 +48,21 @@ class Sizes(NamedTuple):
             (self.steps if axis else self.batch) if size is None else size
             for axis, size in enumerate(shape)
         ]
+
+    def pad(self, values: np.ndarray) -> np.ndarray:
+        """Replaces the steps behind the lengths by zeros.
+
+        Args:
+          values: [B, T, ...], or an array of another rank, which stays.
+
+        Returns:
+          An array of the same shape.
+        """
+        if not self.lengths or values.ndim < 2:
+            return values
+        lengths = np.resize(self.lengths, len(values))
+        valid = np.arange(values.shape[1]) < lengths[:, np.newaxis]
+        return values * valid.reshape(valid.shape + (1,) * (values.ndim - 2))
 
 
 class Call(NamedTuple):

@@ -136,16 +136,17 @@ def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
       sizes: what stands for unknown sizes.
 
     Returns:
-      Arrays in the structure of its inputs: normal numbers, or ones of a type of integers.
+      Arrays in the structure of its inputs: normal numbers, or ones of a type of integers; zeros
+      behind the lengths of ``sizes``.
     """
     sizes = sizes._replace(batch=batch_size(model) or sizes.batch)
     rng = np.random.default_rng(0)
 
     def values(spec: tf.TensorSpec) -> tf.Tensor:
         shape = sizes.fill(spec.shape)
-        if spec.dtype.is_floating:
-            return tf.cast(rng.normal(size=shape), spec.dtype)
-        return tf.ones(shape, spec.dtype)  # indices of any Embedding, without masked steps
+        # The ones are indices of any Embedding, without masked steps.
+        drawn = rng.normal(size=shape) if spec.dtype.is_floating else np.ones(shape)
+        return tf.cast(sizes.pad(drawn), spec.dtype)
 
     [inputs] = signature(model)
     return tf.nest.map_structure(values, inputs)

@@ -27,7 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("run needs PYTHONPATH, which the options -E and -I of Python ignore")
     _autostart.prepare(os.environ, "table" if arguments.report else "line")
     sys.stdout.flush()
-    program = [*(("-m", *arguments.of_module) if arguments.of_module else arguments.program)]
+    program = arguments.program
+    for option, words in (("-m", arguments.of_module), ("-c", arguments.of_code)):
+        if words:
+            program = [option, *words]
     os.execv(sys.executable, [sys.executable, *_options_of_python(), *program])
 
 

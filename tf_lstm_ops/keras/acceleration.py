@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _keras_private, _placement, _tf_private, composite, converters
 from tf_lstm_ops._keras_private import Tracer
-from tf_lstm_ops.keras import bidirectional, op_arguments, single_layer
+from tf_lstm_ops.keras import bidirectional, directions, op_arguments, single_layer
 from tf_lstm_ops.keras.fused import FusedRNN
 
 # The cells that the ops know. A layer with a cell of another class, also of a derived one, runs the
@@ -75,7 +75,7 @@ class Report(list[LayerReport]):
         return f"{count} of {len(self)} recurrent layers ran fused ops"
 
     def __str__(self) -> str:
-        rows = [("layer", "class", "fused op", "calls", "Keras' code, and why")]
+        rows = [("layer", "class", "fused op", "calls", "calls of Keras' code, and why")]
         for row in self:
             why = f"{row.stock_calls}: {'; '.join(row.reasons)}" if row.stock_calls else "0"
             rows.append((row.layer, row.kind, row.op or "none", str(row.fused_calls), why))
@@ -87,24 +87,18 @@ class Report(list[LayerReport]):
 _lock = threading.RLock()
 _active: list[Acceleration] = []  # those not restored yet
 _suspended: ContextVar[bool] = ContextVar("suspended", default=False)
+# Whether a Bidirectional has found that the ops of its layers become one.
+_is_joined: ContextVar[bool] = ContextVar("is_joined", default=False)
 _restore: list[Callable[[], None]] = []  # what puts the methods of Keras back
 
 
 class Acceleration:
-    """What `accelerate` returns. As a context manager it ends with the block.
-
-    >>> import keras
-    >>> import numpy as np
-    >>> from tf_lstm_ops.keras import accelerate
-    >>> with accelerate() as acceleration:
-    ...     y = keras.layers.LSTM(4, name="first")(np.ones((2, 5, 3), "float32"))
-    >>> acceleration.report()[0].op
-    'KerasLSTM'
-    """
+    """What `accelerate` returns. As a context manager it ends with the block."""
 
     def __init__(self) -> None:
         self._records: list[_Record] = []
-        self._record_of: weakref.WeakKeyDictionary[Any, _Record] = weakref.WeakKeyDictionary()
+        # By the id of a layer, which may be unhashable.
+        self._record_of: dict[int, tuple[weakref.ref[Any], _Record]] = {}
 
     def __enter__(self) -> Acceleration:
         return self
@@ -125,7 +119,7 @@ class Acceleration:
             if not _active:
                 while _restore:
                     _restore.pop()()
-                _forget_traces()
+                _keras_private.trace_again()
 
     def report(self) -> Report:
         """What the recurrent layers of Keras ran between the call of `accelerate` and `restore`.
@@ -141,9 +135,10 @@ class Acceleration:
 
     def _note(self, layer: Any, op: str | None, reason: str | None) -> None:
         """Notes that a call of a layer runs an op, or why it runs Keras' code."""
-        record = self._record_of.get(layer)
-        if record is None:
-            record = self._record_of[layer] = _Record(layer.name, type(layer).__name__)
+        known, record = self._record_of.get(id(layer), (None, None))
+        if known is None or record is None or known() is not layer:
+            record = _Record(layer.name, type(layer).__name__)
+            self._record_of[id(layer)] = weakref.ref(layer), record
             self._records.append(record)
         if reason is None:
             record.op = op
@@ -154,6 +149,14 @@ class Acceleration:
 
 def accelerate() -> Acceleration:
     """Makes the recurrent layers of Keras run the fused ops from now on.
+
+    >>> import keras
+    >>> import numpy as np
+    >>> from tf_lstm_ops.keras import accelerate
+    >>> with accelerate() as acceleration:
+    ...     y = keras.layers.LSTM(4, name="first")(np.ones((2, 5, 3), "float32"))
+    >>> print(acceleration.report().summary)
+    1 of 1 recurrent layers ran fused ops
 
     It has effect on LSTM, GRU and SimpleRNN of ``keras.layers``, on ``RNN`` of one of their cells,
     also in ``Bidirectional`` and ``TimeDistributed``, and on subclasses with another ``call``, of
@@ -169,6 +172,7 @@ def accelerate() -> Acceleration:
       An `Acceleration`, with the methods ``restore`` and ``report``. A warning says if this version
       of Keras cannot be accelerated; then nothing changes.
     """
+    acceleration = Acceleration()
     with _lock:
         if not _active:
             try:
@@ -179,11 +183,10 @@ def accelerate() -> Acceleration:
                 while _restore:
                     _restore.pop()()
                 warnings.warn(f"accelerate() has no effect: {error}", RuntimeWarning, stacklevel=2)
-            else:
-                _forget_traces()
-        acceleration = Acceleration()
+                return acceleration
+            _keras_private.trace_again()
         _active.append(acceleration)
-        return acceleration
+    return acceleration
 
 
 @contextlib.contextmanager
@@ -204,11 +207,6 @@ def _replace(kind: type, name: str, make: Callable[..., Any]) -> None:
     _restore.append(_keras_private.replace_method(kind, name, make))
 
 
-def _forget_traces() -> None:
-    for model in _keras_private.traced_models():
-        _keras_private.forget_traces(model)
-
-
 def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
     """The loop of a class of Keras, by a fused op where it computes the same."""
 
@@ -216,12 +214,18 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False
     ) -> Any:
         run_stock = functools.partial(stock, self, sequences, initial_state, mask, training)
-        if not _is_on() or isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
+        is_joined = _is_joined.get()
+        if not is_joined and not _is_on():
+            return run_stock()
+        if isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
             return run_stock()
         if kind is keras.layers.RNN and isinstance(self, (keras.layers.LSTM, keras.layers.GRU)):
             return run_stock()  # the loop of the class itself has found that it cannot
         traced_by = _traced_by()
-        reason = _prepared(_why_stock, self, sequences, mask, training, traced_by)
+        states = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
+        reason = None
+        if not is_joined:
+            reason = _prepared(_why_stock, self, sequences, states, mask, training, traced_by)
         if traced_by is not Tracer.SHAPES:
             op = op_arguments.op_of(self) if reason is None else None
             with _lock:
@@ -229,7 +233,6 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
                     acceleration._note(self, op, reason)
         if reason is not None:
             return run_stock()
-        states = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
         return single_layer.run_op(self, sequences, states, mask, training)
 
     return inner_loop
@@ -241,10 +244,17 @@ def _bidirectional_call(stock: Callable[..., Any]) -> Callable[..., Any]:
     def call(
         self: Any, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None
     ) -> Any:
+        given = (self, sequences, initial_state, mask, training)
         is_other = not _is_on() or isinstance(self, bidirectional.Bidirectional)
-        if is_other or _prepared(_why_apart, self, sequences, mask, training, _traced_by()):
-            return stock(self, sequences, initial_state=initial_state, mask=mask, training=training)
-        return bidirectional.run_joined(self, sequences, initial_state, mask, training)
+        if is_other or _prepared(_why_apart, *given, _traced_by()):
+            return stock(*given)
+        token = _is_joined.set(True)
+        try:
+            return bidirectional.run_joined(*given)
+        except directions.NotJoinedError:  # another thread has ended the acceleration
+            return stock(*given)
+        finally:
+            _is_joined.reset(token)
 
     return call
 
@@ -269,7 +279,12 @@ def _traced_by() -> Tracer | None:
 
 
 def _why_stock(
-    layer: Any, sequences: Any, mask: Any, training: Any, traced_by: Tracer | None
+    layer: Any,
+    sequences: Any,
+    states: Any,
+    mask: Any,
+    training: Any,
+    traced_by: Tracer | None,
 ) -> str | None:
     """Why a call runs Keras' code; None if the fused op computes the same."""
     if tf.config.get_visible_devices("GPU") or _placement.on_metal():
@@ -282,7 +297,11 @@ def _why_stock(
         return "ragged sequences, or no steps"
     if not (training is None or isinstance(training, bool | int)):
         return "training is a tensor"
-    return _why_no_op(layer) or _why_unrolled(layer, mask)
+    return (
+        _why_no_op(layer)
+        or _why_unrolled(layer, mask)
+        or _why_not_these_shapes(layer, sequences, states, mask)
+    )
 
 
 def _why_no_op(layer: Any) -> str | None:
@@ -291,6 +310,10 @@ def _why_no_op(layer: Any) -> str | None:
         return "use_cudnn=True"
     if reason := _deviation.of_cell(layer):
         return reason
+    if not (_keras_private.is_of_keras(type(layer.cell)) and layer.cell.built):
+        return "its cell is not built, or methods of the class of its cell were replaced"
+    if layer.cell.activity_regularizer is not None:
+        return "its cell has an activity_regularizer"
     if layer.compute_dtype != layer.cell.compute_dtype:
         return f"its cell computes in {layer.cell.compute_dtype}"
     if getattr(layer.cell, "dtype_policy", layer.dtype_policy).quantization_mode is not None:
@@ -298,14 +321,41 @@ def _why_no_op(layer: Any) -> str | None:
     return op_arguments.why_no_op(layer)
 
 
+def _why_not_these_shapes(layer: Any, x: Any, states: Any, mask: Any) -> str | None:
+    """Keras broadcasts more shapes than the ops do."""
+    rows, steps = x.shape[:2]
+    size = layer.cell.units
+    names = single_layer.state_names(op_arguments.op_of(layer))
+    fits = len(states) == len(names) and all(
+        state.shape.rank == 2 and state.shape[0] in (1, None, rows) and state.shape[1] == size
+        for state in states
+    )
+    if not fits or x.shape.rank != 3:
+        return "initial states of other shapes than [B, H]"
+    mask = mask[0] if isinstance(mask, list | tuple) and mask else mask
+    if mask is None:
+        return None
+    of_mask = tf.convert_to_tensor(mask).shape
+    is_matrix = of_mask.rank == 2 or (of_mask.rank == 3 and of_mask[2] == 1)
+    if not is_matrix or of_mask[0] not in (1, None, rows) or of_mask[1] not in (None, steps):
+        return "a mask of another shape than [B, T]"
+    return None
+
+
 def _why_unrolled(layer: Any, mask: Any) -> str | None:
-    """Keras' unrolled loop computes something else than its loop where a step is masked."""
     masks = [m for m in (mask if isinstance(mask, list | tuple) else [mask]) if m is not None]
-    return "unroll=True with a mask" if layer.unroll and masks else None
+    if not (masks and op_arguments.unrolled_differs(layer)):
+        return None
+    return "unroll=True, with which Keras computes something else for masked steps"
 
 
 def _why_apart(
-    wrapper: Any, sequences: Any, mask: Any, training: Any, traced_by: Tracer | None
+    wrapper: Any,
+    sequences: Any,
+    initial_state: Any,
+    mask: Any,
+    training: Any,
+    traced_by: Tracer | None,
 ) -> str | None:
     """Why each layer of a Bidirectional computes its own direction."""
     if wrapper.merge_mode not in _MERGE_MODES:
@@ -313,8 +363,14 @@ def _why_apart(
     reason = bidirectional.why_apart(wrapper, _KINDS, _why_not_alone)
     if reason or bidirectional.must_be_apart(wrapper, sequences):
         return reason or "a call of each layer"
-    for layer in (wrapper.forward_layer, wrapper.backward_layer):
-        if reason := _why_stock(layer, sequences, mask, training, traced_by):
+    layers = (wrapper.forward_layer, wrapper.backward_layer)
+    for k, layer in enumerate(layers):
+        if initial_state is None:
+            states = layer.states if layer.stateful else layer.get_initial_state(1)
+        else:
+            half = len(initial_state) // 2
+            states = [tf.convert_to_tensor(s) for s in initial_state[k * half :][:half]]
+        if reason := _why_stock(layer, sequences, states, mask, training, traced_by):
             return reason
     return None
 

@@ -13,6 +13,7 @@ from tf_lstm_ops.keras import (
     counterparts,
     model_copy,
     model_layers,
+    op_arguments,
     stock_stack,
     user_objects,
 )
@@ -98,6 +99,8 @@ def convert_model(
     doubtful = list(model_layers.located(model, may_be_hard_sigmoid_of_keras_2))
     if to == "fused" and doubtful:
         _warn_of_hard_sigmoid(dict.fromkeys(each.path for each in doubtful))
+    if to == "fused":
+        _warn_of_unrolled(model)
     with user_objects.known(model, custom_objects), default_dtype_policy(model.dtype_policy):
         stacks = _stock_stacks(model, in_place) if to == "stock" else {}
         if to == "stock":
@@ -161,6 +164,26 @@ def _warn_of_hard_sigmoid(paths: Iterable[str]) -> None:
         f"tf_lstm_ops.keras.load_h5 instead. Layers with hard_sigmoid: {', '.join(paths)}",
         stacklevel=3,
     )
+
+
+def _warn_of_unrolled(model: keras.Model) -> None:
+    """Keras itself computes something else with unroll than without it."""
+
+    def differs(layer: keras.Layer) -> bool:
+        is_recurrent = isinstance(layer, _RNN) and not isinstance(layer, FusedRNN)
+        return is_recurrent and op_arguments.unrolled_differs(layer)
+
+    paths = []
+    for path, layer, parents in model_layers.located(model, differs):
+        of_wrapper = isinstance(parents[-1], keras.layers.Bidirectional)
+        if _keras_private.gets_mask(parents[-1] if of_wrapper else layer):
+            paths.append(path)
+    if paths:
+        warnings.warn(
+            "with unroll=True Keras computes other outputs for masked steps than without it. The "
+            f"converted layers compute those without it: {', '.join(paths)}",
+            stacklevel=3,
+        )
 
 
 def _warn_of_layers_left_alone(model: keras.Model, to: str) -> None:

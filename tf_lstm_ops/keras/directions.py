@@ -33,6 +33,10 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
     return _run.get()(op, op_definitions.converted(op, arguments))
 
 
+class NotJoinedError(RuntimeError):
+    """A layer has not called its op."""
+
+
 def joined(forward: Callable[[], Any], backward: Callable[[], Any]) -> tuple[Any, Any]:
     """Runs two layers, whose ops become one op.
 
@@ -46,6 +50,9 @@ def joined(forward: Callable[[], Any], backward: Callable[[], Any]) -> tuple[Any
     Returns:
       What the two functions return. The output of each layer is that of both: the second one's
       columns are behind those of the first one, at the same time steps.
+
+    Raises:
+      NotJoinedError: a function does not call `run`.
     """
     second: list[Any] = []
     states: list[Any] = []
@@ -59,10 +66,14 @@ def joined(forward: Callable[[], Any], backward: Callable[[], Any]) -> tuple[Any
 
         with _set(_run, of_backward):
             second.append(backward())
+        if not states:
+            raise NotJoinedError("the second layer has not called its op")
         return states
 
     with _set(_run, of_forward):
         first = forward()
+    if not second:
+        raise NotJoinedError("the first layer has not called its op")
     return first, second[0]
 
 

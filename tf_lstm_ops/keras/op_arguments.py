@@ -62,6 +62,27 @@ def has_default_activations(layer: Any) -> bool:
     return all(name_of(getattr(layer.cell, name)) == only for name, only in _DEFAULTS.items())
 
 
+def unrolled_differs(layer: Any) -> bool:
+    """Whether Keras computes something else for masked steps because the layer is unrolled.
+
+    Keras then reverses the outputs in another order than the mask. The ops compute what Keras does
+    without ``unroll``.
+
+    Args:
+      layer: a layer of ``keras.layers``.
+
+    Returns:
+      True for example for the backward layer of a Bidirectional with ``unroll`` and
+      ``return_sequences``.
+    """
+    return bool(
+        layer.unroll
+        and layer.go_backwards
+        and layer.return_sequences
+        and layer.zero_output_for_mask
+    )
+
+
 def why_no_op(layer: Any) -> str | None:
     """Why the ops do not have the options of a layer.
 

@@ -59,7 +59,7 @@ def run_op(
         "x": x,
         "mask": _optional_mask(mask, x),
         **{_STATE + name: s for name, s in zip(state_names(op), states, strict=True)},
-        **{name: optional(weight, x.dtype) for name, weight in weights.items()},
+        **{name: _weight(weight, x.dtype) for name, weight in weights.items()},
         "input_dropout": optional(input_dropout, x.dtype),
         "recurrent_dropout": optional(h_dropout, x.dtype),
         "go_backwards": bool(layer.go_backwards),
@@ -91,6 +91,12 @@ def _optional_mask(mask: Any, x: tf.Tensor) -> Any:
     if isinstance(mask, list | tuple):
         mask = mask[0]
     return optional(None if mask is None else _per_row(_as_boolean(mask), x), tf.bool)
+
+
+def _weight(value: Any, dtype: tf.DType) -> Any:
+    """A weight in the type of the inputs. Keras casts it, but not in a direct call of ``call``."""
+    value = optional(value, dtype)
+    return value if value.dtype == dtype else tf.cast(value, dtype)
 
 
 def _drops(op: str, rate: float) -> bool:
