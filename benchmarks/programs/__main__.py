@@ -5,15 +5,15 @@
 The programs are in `drivers`. Each uses a package of the Python package index, which is installed
 in an environment of its own below DIR, with TensorFlow, Keras and a wheel of this clone. The
 environments are kept. A program runs without and with ``tf-lstm-ops run`` in turn, with one thread.
-Where the losses differ, it runs once more without it, on inputs that differ in their last bits.
+Where the losses differ, both run once more in float64.
 
 It prints a Markdown table and the machine. `benchmarks/programs.md` has them.
 
 * fused layers: what the last line of ``tf-lstm-ops run`` says.
 * losses: the largest relative difference between a loss of an epoch without and with it. "stock
   varies": that between the runs without it, if they differ.
-* last bits: that between a run without it and the run on the other inputs, if the losses differ by
-  more than 1e-6. A program that is as sensitive to rounding has similar numbers in both columns.
+* float64: that in float64, if it is more than 1e-6. Where it is small, the losses differ by
+  rounding, which the training of some models amplifies.
 * seconds: of an epoch with its validation, without the first epoch of a fit. The least time of all
   epochs and runs counts. A program that fits several models has the sum of theirs.
 * epoch: the ratio of these times. fit: that of all calls of fit, with the tracing.
@@ -26,6 +26,7 @@ import itertools
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -41,7 +42,7 @@ from .packages import PACKAGES, Package
 
 HERE = Path(__file__).absolute().parent
 ROOT = HERE.parents[1]
-ROUNDING = 1e-6  # Larger differences of losses are compared with those that other inputs make.
+ROUNDING = 1e-6  # A program whose losses differ by more runs in float64, too.
 MINUTES = 10  # of a run, at most
 KERAS = ("keras>=3.8,<3.17", "tensorflow>=2.18,<2.23")
 LINE = "tf-lstm-ops: "  # how the last line of ``tf-lstm-ops run`` begins
@@ -56,13 +57,13 @@ SETTINGS = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 HEAD = (
-    *("program", "fused layers", "losses", "last bits"),
+    *("program", "fused layers", "losses", "float64"),
     *("seconds, stock", "seconds, run", "epoch", "fit"),
 )
 
 
 class ProgramError(Exception):
-    """A command failed. The text is the last line that it printed."""
+    """A command failed. The text is the last error that it printed."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Row:
       fused: how many layers ran fused ops.
       difference: the largest relative one of the losses.
       between_stock: that between the runs without ``tf-lstm-ops run``.
-      last_bits: that between one of them and the run on other inputs; None if it did not run.
+      float64: the difference in float64; empty if it was not measured.
       epoch: the seconds of an epoch without and with it.
       fit: the ratio of the times of fit.
     """
@@ -109,7 +110,7 @@ class Row:
     fused: str
     difference: float
     between_stock: float
-    last_bits: float | None
+    float64: str
     epoch: tuple[float, float]
     fit: float
 
@@ -123,9 +124,8 @@ class Row:
         losses = f"{self.difference:.1e}"
         if self.between_stock:
             losses += f"; stock varies {self.between_stock:.1e}"
-        bits = "" if self.last_bits is None else f"{self.last_bits:.1e}"
         seconds = (f"{each:.3f}" for each in self.epoch)
-        return [self.fused, losses, bits, *seconds, f"{self.ratio:.2f}", f"{self.fit:.2f}"]
+        return [self.fused, losses, self.float64, *seconds, f"{self.ratio:.2f}", f"{self.fit:.2f}"]
 
 
 def command(line: Sequence[object], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -153,8 +153,8 @@ def command(line: Sequence[object], **options: Any) -> subprocess.CompletedProce
     except subprocess.TimeoutExpired as error:
         raise ProgramError(f"it took more than {MINUTES} minutes") from error
     if done.returncode:
-        lines = [each for each in done.stderr.splitlines() if each and not each.startswith(LINE)]
-        raise ProgramError(lines[-1] if lines else f"status {done.returncode}")
+        errors = re.findall(r"^[\w.]*(?:Error|ERROR|Exception)\b.*", done.stderr, re.MULTILINE)
+        raise ProgramError(errors[-1] if errors else f"status {done.returncode}")
     return done
 
 
@@ -261,6 +261,16 @@ def seconds_of_epoch(runs: Iterable[Run]) -> float:
     return sum(times)
 
 
+def in_float64(environment: Path, program: str) -> str:
+    """The largest relative difference of the losses in float64, as text."""
+    kinds = (False, True)
+    try:
+        runs = [run(environment, program, "--float64", accelerated=kind) for kind in kinds]
+    except ProgramError:
+        return "fails"
+    return f"{largest_difference(*runs):.1e}"
+
+
 def measure(environment: Path, program: str, count: int) -> Row:
     """Measures a program.
 
@@ -280,16 +290,13 @@ def measure(environment: Path, program: str, count: int) -> Row:
         stock.append(run(environment, program, accelerated=False))
         fused.append(run(environment, program, accelerated=True))
     difference = max(map(largest_difference, stock, fused))
-    last_bits = None
-    if difference > ROUNDING:
-        other = run(environment, program, "--last-bits", accelerated=False)
-        last_bits = largest_difference(stock[0], other)
+    float64 = in_float64(environment, program) if difference > ROUNDING else ""
     times = [min(each.seconds_of_fits for each in runs) for runs in (stock, fused)]
     return Row(
         fused=fused[0].summary.removesuffix(" recurrent layers ran fused ops"),
         difference=difference,
         between_stock=max(largest_difference(stock[0], each) for each in stock),
-        last_bits=last_bits,
+        float64=float64,
         epoch=(seconds_of_epoch(stock), seconds_of_epoch(fused)),
         fit=times[0] / times[1],
     )

@@ -1,8 +1,8 @@
 """Runs a program with seeds set, and writes seconds and losses of what its models fit.
 
-    python benchmarks/programs/measure.py [--last-bits] RESULT.json PROGRAM.py
+    python benchmarks/programs/measure.py [--float64] RESULT.json PROGRAM.py
 
-With --last-bits, half of the numbers in the inputs are the next larger ones.
+With --float64, layers compute in float64 unless they ask for another type.
 
 The file has a list with an object for each call of `keras.Model.fit`: "seconds" of the call, which
 include tracing, and "epochs". An epoch has "seconds", with its validation, and "losses" by name.
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 
 class Epochs(keras.callbacks.Callback):
@@ -41,24 +40,12 @@ class Epochs(keras.callbacks.Callback):
         self.found.append({"seconds": seconds, "losses": losses})
 
 
-def with_other_last_bits(value: Any) -> Any:
-    """An array of floats of which half are the next larger ones of float32; else the value."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
-        return value
-    numbers = value.astype(np.float32)
-    chosen = np.random.default_rng(0).random(numbers.shape) < 0.5
-    return np.where(chosen, np.nextafter(numbers, np.float32(np.inf)), numbers)
-
-
-def measured(
-    fit: Callable[..., Any], fits: list[dict[str, Any]], last_bits: bool
-) -> Callable[..., Any]:
+def measured(fit: Callable[..., Any], fits: list[dict[str, Any]]) -> Callable[..., Any]:
     """A method like `keras.Model.fit` that notes what it does.
 
     Args:
       fit: the method of Keras.
       fits: the list to which each call adds an object.
-      last_bits: whether it fits inputs that differ in their last bits.
 
     Returns:
       The method.
@@ -76,9 +63,6 @@ def measured(
             others = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
             # The first one: the time of other callbacks, which may write files, does not count.
             given.arguments["callbacks"] = [epochs, *others]
-        if last_bits and "x" in given.arguments:
-            x = given.arguments["x"]
-            given.arguments["x"] = keras.tree.map_structure(with_other_last_bits, x)
         start = time.perf_counter()
         result = fit(*given.args, **given.kwargs)
         fits.append({"seconds": time.perf_counter() - start, "epochs": epochs.found})
@@ -90,7 +74,9 @@ def measured(
 def main() -> None:
     *options, result, program = sys.argv[1:]
     fits: list[dict[str, Any]] = []
-    keras.Model.fit = measured(keras.Model.fit, fits, "--last-bits" in options)
+    keras.Model.fit = measured(keras.Model.fit, fits)
+    if "--float64" in options:
+        keras.config.set_floatx("float64")
     keras.utils.set_random_seed(0)
     sys.argv[:] = [program]
     sys.path.pop(0)  # this folder
