@@ -99,7 +99,7 @@ def _add_run(commands: Commands) -> None:
         "run a Python program whose recurrent Keras layers use the fused ops",
         " The program is not changed. Its files stay those of Keras. It runs as with python, also "
         "its child processes. At its end one line says how many layers ran fused ops.",
-        examples=("train.py --epochs 10", "--report train.py", "-m package.train --epochs 10"),
+        examples=("train.py data.csv", "--report train.py", "-m package.train data.csv"),
     )
     added.add_argument(
         "--report", action="store_true", help="print a table of the layers at the end"

@@ -252,9 +252,10 @@ def _bidirectional_call(stock: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return bidirectional.run_joined(*given)
         except directions.NotJoinedError:  # another thread has ended the acceleration
-            return stock(*given)
+            pass
         finally:
             _is_joined.reset(token)
+        return stock(*given)
 
     return call
 
