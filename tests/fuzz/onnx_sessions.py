@@ -20,6 +20,7 @@ from onnx import numpy_helper
 from session.onnx_comparison import compare
 from session.onnx_sources import NotComparable
 from session.random_onnx import RandomOnnx
+from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.inference.from_onnx import sizes, trace
 
@@ -161,7 +162,7 @@ def _opened(data: bytes, text: str) -> Session | None:
     try:
         return Session.from_onnx(_path(), check=False)
     except ValueError as error:
-        in_words = type(error) is ValueError and 0 < len(str(error)) <= LONGEST_TEXT
+        in_words = type(error) in (ValueError, Refused) and 0 < len(str(error)) <= LONGEST_TEXT
         assert in_words, f"{text}: {type(error).__name__}: {error}"
         return None
     except Exception as error:

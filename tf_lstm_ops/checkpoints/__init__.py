@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import os
 
+from tf_lstm_ops._refusal import require
 from tf_lstm_ops.checkpoints import files, notes, stacks
 from tf_lstm_ops.checkpoints.cells import AnyWeights, Cell
 from tf_lstm_ops.checkpoints.contents import Contents
 from tf_lstm_ops.checkpoints.families import cells_of
-from tf_lstm_ops.weights.arrays import require
 
 __all__ = ["Candidate", "candidates"]
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.checkpoints.contents import Variable
 from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.arrays import Array, reordered, require
+from tf_lstm_ops.weights.arrays import Array, reordered
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
 if TYPE_CHECKING:
@@ -87,13 +88,12 @@ class Cell:
         Raises:
           OSError, ValueError: an array cannot be read, or the arrays are not those of such a layer.
         """
-        require(not self.problem, f"{self.name}: {self.problem}")
+        with within(self.name):
+            require(not self.problem, self.problem)
         arrays = {role: variable.read() for role, variable in self.roles.items()}
         added = self.forget_bias if forget_bias is None else forget_bias
-        try:
+        with within(self.name):
             return self.convert(arrays, added)
-        except ValueError as error:
-            raise ValueError(f"{self.name}: {error}") from error
 
 
 def sizes_of_joined(roles: Roles, kernel: str, projection: str) -> Sizes:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _files, _optional
+from tf_lstm_ops._refusal import require
 from tf_lstm_ops.checkpoints import keras_2
 from tf_lstm_ops.checkpoints.contents import (
     Contents,
     Variable,
     layers_of,
 )
-from tf_lstm_ops.weights.arrays import Array, as_numbers, require
+from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 # What h5py raises, beside OSError and ValueError, for a file that is damaged.
 _H5PY_ERRORS = (KeyError, RuntimeError, TypeError, UnicodeError, OverflowError, MemoryError)

@@ -11,6 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Permute, Reshape
 
@@ -51,7 +52,7 @@ Target = int | Product
 _MOST_FEATURES = 1 << 24  # layers have arrays of as many elements
 
 
-class AxesError(ValueError):
+class AxesError(Refused):
     """A session cannot arrange axes so. The text says why."""
 
 

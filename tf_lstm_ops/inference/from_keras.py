@@ -14,7 +14,7 @@ from tf_lstm_ops.inference import file, graph, keras_layers, keras_masks
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
-from tf_lstm_ops.inference.recurrent_layers import unsupported
+from tf_lstm_ops.inference.recurrent_layers import computing, unsupported
 
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
@@ -289,10 +289,8 @@ def _apply(
     _require_usable_masks(layer, inputs)
     x = inputs[0] if is_masked else inputs[0].with_mask(None)
     _require_masks_pass(layer, built, x, batch_axes)
-    try:
+    with computing(layer):
         result = built.apply([x, *inputs[1:], *states], batch_axes)
-    except ValueError as error:
-        raise unsupported(layer, str(error)) from None
     outputs = [*result] if isinstance(result, tuple) else [result]
     if states and layer.return_sequences:
         outputs[0] = outputs[0].with_mask(inputs[0].mask)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tf_lstm_ops import _files
+from tf_lstm_ops._refusal import naming, within
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
@@ -52,10 +53,8 @@ def graph_of(path: Any) -> tuple[Value, Value]:
     _files.check_readable(name)
     with open(name, "rb") as file:
         content = file.read()
-    try:
+    with within(os.fsdecode(name)):
         return _graph(_parsed(content))
-    except ValueError as error:
-        raise ValueError(f"{os.fsdecode(name)}: {error}") from None
 
 
 def _parsed(content: bytes) -> Any:
@@ -97,10 +96,8 @@ def _of_layers(model: Mapping[str, Any]) -> tuple[Value, Value]:
     for number, fields in enumerate(given):
         kind = fields.get("type") if isinstance(fields, dict) else None
         where = f"layer {number} ({_shortened(kind)})"
-        try:
+        with naming(where):
             made, before = _layer(where, fields, before, len(first))
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
         for layer in made:
             y = layer(y)
     if skip and len(before) < len(first):

@@ -12,7 +12,7 @@ from tf_lstm_ops import keras as ours
 from tf_lstm_ops.inference import keras_activations, layers, recurrent_layers
 from tf_lstm_ops.inference.keras_activations import function
 from tf_lstm_ops.inference.layers.recurrent import Recurrent, both
-from tf_lstm_ops.inference.recurrent_layers import array, unsupported
+from tf_lstm_ops.inference.recurrent_layers import array, computing, unsupported
 from tf_lstm_ops.keras import class_names
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
 
@@ -57,15 +57,8 @@ def translated(layer: Any) -> layers.Layer:
       ValueError: the layer is not built, or a session does not compute it.
     """
     require_supported(layer)
-    try:
+    with computing(layer):
         return _function_of(layer)(layer)
-    except ValueError as error:
-        raise error if _names(layer, error) else unsupported(layer, str(error)) from None
-
-
-def _names(layer: Any, error: ValueError) -> bool:
-    """Whether an error says already which layer is not computed."""
-    return "a session does not compute" in str(error)
 
 
 def is_identity(layer: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import keras
 import numpy as np
 
 from tf_lstm_ops import _deviation
+from tf_lstm_ops._refusal import Refused, naming
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.keras import layer_norm, op_arguments, stacked_clips
 from tf_lstm_ops.keras.activations import name_of
@@ -35,7 +37,10 @@ _KNOWN = frozenset(
 )
 
 
-def unsupported(layer: Any, reason: str) -> ValueError:
+_INSTEAD = "Keep this part of the model in Keras"
+
+
+def unsupported(layer: Any, reason: str) -> Refused:
     """The error for a layer that a session does not compute.
 
     Args:
@@ -45,10 +50,23 @@ def unsupported(layer: Any, reason: str) -> ValueError:
     Returns:
       The error.
     """
-    return ValueError(
-        f"a session does not compute layer {layer.name}: {reason}. Keep this part of the model in "
-        "Keras"
-    )
+    return Refused(reason, where=_where(layer), instead=_INSTEAD)
+
+
+def computing(layer: Any) -> contextlib.AbstractContextManager[None]:
+    """A context whose errors name a layer that a session does not compute.
+
+    Args:
+      layer: a layer of Keras.
+
+    Returns:
+      The context.
+    """
+    return naming(_where(layer), _INSTEAD)
+
+
+def _where(layer: Any) -> str:
+    return f"a session does not compute layer {layer.name}"
 
 
 def array(weight: Any) -> file.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tf_lstm_ops._refusal import Refused, require, within
 from tf_lstm_ops.onnx_graph import tensors
 
 if TYPE_CHECKING:
@@ -98,14 +99,12 @@ def attributes(node: onnx.NodeProto) -> Attributes:
     found: dict[str, Any] = {}
     for attribute in node.attribute:
         where = f"attribute {short(attribute.name)}"
-        try:
-            if attribute.name in found:
-                raise ValueError(f"{where} is there twice")
-            found[attribute.name] = value_of(attribute)
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{label(node)}: {where} is no text: {error}") from error
-        except ValueError as error:
-            raise ValueError(f"{label(node)}: {error}") from error
+        with within(label(node)):
+            require(attribute.name not in found, f"{where} is there twice")
+            try:
+                found[attribute.name] = value_of(attribute)
+            except UnicodeDecodeError as error:
+                raise Refused(f"{where} is no text: {error}") from error
     return Attributes(found)
 
 

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops import _files, _optional
+from tf_lstm_ops._refusal import Refused, require, within
 from tf_lstm_ops.onnx_graph import external
 from tf_lstm_ops.onnx_graph.attributes import label, short
 
@@ -83,18 +84,16 @@ def _errors_of_parsing() -> tuple[type[Exception], ...]:
 
 
 def _checked(model: onnx.ModelProto, words: str, folder: str | None) -> onnx.ModelProto:
-    try:
-        if not model.ir_version:
-            raise ValueError("there is no ir_version, so it is no ONNX model")
-        if not model.HasField("graph") or not model.graph.node:
-            raise ValueError("there is no graph with nodes in it")
+    with within(words):
+        require(model.ir_version, "there is no ir_version, so it is no ONNX model")
+        has_nodes = model.HasField("graph") and model.graph.node
+        require(has_nodes, "there is no graph with nodes in it")
         opset(model)
-        _check_graph(model.graph, [])
-        external.load(model.graph, folder)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{words}: a name is no text: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{words}: {error}") from error
+        try:
+            _check_graph(model.graph, [])
+            external.load(model.graph, folder)
+        except UnicodeDecodeError as error:
+            raise Refused(f"a name is no text: {error}") from error
     return model
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse, require, within
 from tf_lstm_ops.onnx_graph import schemas
 from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label, short
 from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
@@ -143,24 +144,10 @@ def read_recurrent(
         attributes are inconsistent. The text names the node.
     """
     given, words = attributes(node), label(node)
-    try:
+    with within(words):
         found = _read(node, given, words, get, budget or Budget())
-    except _Wrong as error:
-        raise ValueError(f"{words}: {error}") from error
-    try:
         schemas.require_read(node, given, opset)
-    except ValueError as error:
-        raise ValueError(f"{words}: {error}") from error
     return found
-
-
-class _Wrong(ValueError):
-    """An error whose text does not name the node yet."""
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise _Wrong(message)
 
 
 def _read(
@@ -168,16 +155,16 @@ def _read(
 ) -> RecurrentNode:
     op = node.op_type
     direction = _option(given, "direction", "forward", str)
-    _require(
+    require(
         direction in _DIRECTIONS,
         f"direction must be forward, reverse or bidirectional but is {short(direction)!r}",
     )
     arrays = _quantized(node, get, budget) if op == QUANTIZED else _plain(node, get)
     size = _checked_size(arrays, _DIRECTIONS[direction], _GATES[op])
     said = _option(given, "hidden_size", size, int)
-    _require(said == size, f"hidden_size must be {size}, by the shape of R, but is {said}")
+    require(said == size, f"hidden_size must be {size}, by the shape of R, but is {said}")
     layout = _option(given, "layout", 0, int)
-    _require(layout in (0, 1), f"layout must be 0 or 1 but is {layout}")
+    require(layout in (0, 1), f"layout must be 0 or 1 but is {layout}")
     return RecurrentNode(
         op_type=op,
         name=node.name,
@@ -198,14 +185,14 @@ def _read(
 def _option(given: Attributes, name: str, default: Any, kind: type) -> Any:
     value = given.get(name, default)
     fits = isinstance(value, kind) or (name not in given)
-    _require(fits, f"the attribute {name} must be {kind.__name__} but is {type(value).__name__}")
+    require(fits, f"the attribute {name} must be {kind.__name__} but is {type(value).__name__}")
     return value
 
 
 def _activations(given: Attributes, op: str, directions: int) -> tuple[tuple[str, ...], ...]:
     default = DEFAULT_ACTIVATIONS[op]
     names = _option(given, "activations", [], list) or list(default) * directions
-    _require(
+    require(
         len(names) == directions * len(default) and all(isinstance(name, str) for name in names),
         f"activations must be {directions * len(default)} names but is {len(names)} values",
     )
@@ -220,7 +207,7 @@ def _input(node: onnx.NodeProto, k: int, name: str, get: Get) -> Array | None:
     if not given:
         return None
     array = get(given)
-    _require(
+    require(
         array is not None,
         f"its {name} ({short(given)}) is computed at run time, so the file does not have it",
     )
@@ -230,7 +217,7 @@ def _input(node: onnx.NodeProto, k: int, name: str, get: Get) -> Array | None:
 def _needed(node: onnx.NodeProto, k: int, name: str, get: Get) -> Array:
     array = _input(node, k, name, get)
     if array is None:
-        raise _Wrong(f"its input {name} is absent")
+        refuse(f"its input {name} is absent")
     return array
 
 
@@ -251,18 +238,18 @@ def _quantized(node: onnx.NodeProto, get: Get, budget: Budget) -> dict[str, Arra
         scale = _needed(node, 6 + 2 * k, f"{name}_scale", get)
         zero = _input(node, 7 + 2 * k, f"{name}_zero_point", get)
         zero = np.zeros(scale.shape, array.dtype) if zero is None else zero
-        _require(
+        require(
             array.ndim == 3 and array.dtype.name in ("int8", "uint8"),
             f"{name} must be [D, I, 4H] of int8 or uint8 but is {array.shape} of {array.dtype}",
         )
         for kind, values in (("scale", scale), ("zero_point", zero)):
-            _require(
+            require(
                 values.shape in (array.shape[:1], array.shape[::2]),
                 f"{name}_{kind} must be {array.shape[:1]} or {array.shape[::2]} but is "
                 f"{values.shape}",
             )
-        _require(scale.dtype == "float32", f"{name}_scale must be float32 but is {scale.dtype}")
-        _require(zero.dtype == array.dtype, f"{name}_zero_point must be {array.dtype}")
+        require(scale.dtype == "float32", f"{name}_scale must be float32 but is {scale.dtype}")
+        require(zero.dtype == array.dtype, f"{name}_zero_point must be {array.dtype}")
         scale, zero = (a.reshape(len(array), 1, -1) for a in (scale, zero))
         budget.take(4 * array.size)
         steps = array.astype("float32")  # all numbers of 8 bits are exact
@@ -293,11 +280,11 @@ def _checked_size(arrays: dict[str, Array | None], directions: int, gates: int) 
             want in ("I", got) for want, got in zip(shape, array.shape, strict=True)
         )
         expected = words.get(name) or str(list(shape)).replace("'", "")
-        _require(fits and size > 0, f"{name} must be {expected} but is {list(array.shape)}")
+        require(fits and size > 0, f"{name} must be {expected} but is {list(array.shape)}")
         floats = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-        _require(floats, f"{name} must be of floats but is {array.dtype}")
+        require(floats, f"{name} must be of floats but is {array.dtype}")
         dtype = recurrent.dtype
-        _require(array.dtype == dtype, f"{name} must be {dtype} as R but is {array.dtype}")
+        require(array.dtype == dtype, f"{name} must be {dtype} as R but is {array.dtype}")
     return size
 
 

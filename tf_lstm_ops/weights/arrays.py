@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops._refusal import require
+
 Array = npt.NDArray[Any]
 
 
@@ -76,20 +78,6 @@ def reordered(array: Array, source: str, target: str) -> Array:
     """
     blocks = dict(zip(source, np.split(array, len(source), axis=-1), strict=True))
     return np.concatenate([blocks[gate] for gate in target], axis=-1)
-
-
-def require(condition: Any, message: str) -> None:
-    """Checks an argument.
-
-    Args:
-      condition: what must be true.
-      message: the error if it is not.
-
-    Raises:
-      ValueError: condition is false.
-    """
-    if not condition:
-        raise ValueError(message)
 
 
 def require_shape(name: str, array: Array, *shape: int | str) -> None:

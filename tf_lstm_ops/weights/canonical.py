@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from tf_lstm_ops.weights.arrays import Array, require, require_shape
+from tf_lstm_ops._refusal import require, within
+from tf_lstm_ops.weights.arrays import Array, require_shape
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -108,10 +109,8 @@ class Weights:
         for k, cell in enumerate(self.cells):
             require(cell.arrays().keys() == given, f"cells[{k}] must have the arrays of cells[0]")
             inputs = self.input_size if k < directions else directions * self._output_size
-            try:
+            with within(f"cells[{k}]"):
                 cell._check(len(self._GATES), inputs, self._output_size, self.units)
-            except ValueError as error:
-                raise ValueError(f"cells[{k}]: {error}") from None
 
     @property
     def input_size(self) -> int:

@@ -6,9 +6,9 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.onnx_graph import load, recurrent
 from tf_lstm_ops.onnx_graph.attributes import short
-from tf_lstm_ops.weights.arrays import require
 from tf_lstm_ops.weights.onnx_stack import is_stack
 
 if TYPE_CHECKING:
@@ -75,17 +75,12 @@ def read(source: Any, kind: str, node: str | None) -> list[RecurrentNode]:
     words = "the model" if hasattr(source, "graph") else os.fsdecode(source)
     model = load.load(source)
     found = recurrent.recurrent_nodes(model)
-    require(found, f"{words}: {_why_none(model)}")
-    try:
-        chosen = _chosen(found, kind, node)
-        layers = [each.read() for each in chosen]
-    except ValueError as error:
-        raise ValueError(f"{words}: {error}") from error
-    for layer in layers:
-        require(
-            not layer.input_forget,
-            f"{words}: {layer.label} has input_forget=1, which no layer computes",
-        )
+    with within(words):
+        require(found, _why_none(model))
+        layers = [each.read() for each in _chosen(found, kind, node)]
+        for layer in layers:
+            coupled = f"{layer.label} has input_forget=1, which no layer computes"
+            require(not layer.input_forget, coupled)
     return layers
 
 

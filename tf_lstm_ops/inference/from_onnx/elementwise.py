@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.alignment import aligned, joined, of_rank
 from tf_lstm_ops.inference.axes import (
@@ -28,7 +29,6 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Function,
     Operand,
     Squares,
-    refuse,
     sum_of,
 )
 from tf_lstm_ops.onnx_graph.attributes import short

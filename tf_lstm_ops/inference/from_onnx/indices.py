@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference.axes import Traced
-from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand, Shifted, cast, refuse
+from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand, Shifted, cast
 
 _INTEGERS = (6, 7)  # the numbers of ONNX's types
 _OPERATORS = ("Less", "Add", "Mul", "Where", "Not", "Cast")
@@ -42,7 +43,7 @@ def computed(call: Call) -> Sequence[Operand]:
       What it stands for.
 
     Raises:
-      Unsupported: a session does not compute it.
+      Refused: a session does not compute it.
     """
     kind, operands = call.node.op_type, [*call.operands]
     first = operands[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.axes import (
     Factor,
@@ -19,7 +20,7 @@ from tf_lstm_ops.inference.axes import (
     with_groups,
     with_last,
 )
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand, refuse
+from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand
 from tf_lstm_ops.onnx_graph.attributes import short
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, layers
 from tf_lstm_ops.inference.axes import Factor, Product, Traced, settled, with_groups
-from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand, refuse
+from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.inference.parts import part_of
 from tf_lstm_ops.onnx_graph.attributes import short

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.alignment import of_rank
 from tf_lstm_ops.inference.axes import (
@@ -30,7 +31,6 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Operand,
     Sizes,
     cast,
-    refuse,
 )
 from tf_lstm_ops.inference.parts import concatenated, part_of, reversed_along
 from tf_lstm_ops.inference.reshaping import flat, reshaped

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference.axes import Factor, Product, settled, size_of
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
@@ -16,7 +17,6 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Function,
     Operand,
     Sizes,
-    refuse,
 )
 
 # The numbers of ONNX's types that have all sizes up to 2**24, of more no session has arrays.

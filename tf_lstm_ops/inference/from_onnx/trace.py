@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.axes import AxesError, Factor, NotBatch, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
@@ -20,7 +21,6 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Operand,
     Sizes,
     Squares,
-    Unsupported,
     castable,
     sum_of,
 )
@@ -121,7 +121,7 @@ def follow(
             if furthest is None or error.rank > furthest.rank:
                 furthest = error
     assert furthest is not None
-    raise ValueError(str(furthest)) from furthest.__cause__
+    raise Refused(furthest.why, where=furthest.where) from furthest.__cause__
 
 
 def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
@@ -139,16 +139,17 @@ def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
     return iter(dict.fromkeys(tuple(int(k in chosen) for k in every) for chosen in found))
 
 
-class _Stopped(ValueError):
+class _Stopped(Refused):
     """A node that a session does not compute.
 
     Args:
-      text: which and why.
+      where: the node.
+      why: the reason.
       count: how many nodes were followed.
     """
 
-    def __init__(self, text: str, count: int) -> None:
-        super().__init__(text)
+    def __init__(self, where: str, why: str, count: int) -> None:
+        super().__init__(why, where=where)
         self.count = count
 
     @property
@@ -187,7 +188,7 @@ class _Tracer:
             sizes = {None} if None in sizes else sizes
         if len(sizes) > 1:
             shown = sorted("any" if size is None else str(size) for size in sizes)
-            raise _Stopped(f"its inputs have different sizes of the batch: {shown}", -1)
+            raise _Stopped("", f"its inputs have different sizes of the batch: {shown}", -1)
         batch = Factor(next(iter(sizes), None), is_batch=True)
         arrays = {each.name: axes_of(each, own, batch) for each, own in pairs}
         self._values = {**arrays, **constants}
@@ -209,9 +210,8 @@ class _Tracer:
             except _Stopped:  # in a branch
                 raise
             except ValueError as error:
-                raise _Stopped(
-                    f"a session does not compute {label(node)}: {error}", self._count
-                ) from error
+                where = f"a session does not compute {label(node)}"
+                raise _Stopped(where, str(error), self._count) from error
             self._values.update(
                 {n: value for n, value in zip(node.output, found, strict=False) if n}
             )
@@ -223,7 +223,7 @@ class _Tracer:
         if name not in self._values:
             found = self._constants.get(name)
             if found is None:
-                raise Unsupported(f"its operand {short(name)} is not computed")
+                raise Refused(f"its operand {short(name)} is not computed")
             self._values[name] = found
         return self._values[name]
 
@@ -232,7 +232,7 @@ class _Tracer:
         if node.domain not in _DOMAINS:
             _refuse_operator(node, f" of the domain {short(node.domain)}")
         if node.op_type in _LOOPS:
-            raise Unsupported(
+            raise Refused(
                 "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
             )
         schemas.check(node, self._opset)
@@ -272,7 +272,7 @@ class _Tracer:
         if node.op_type not in _OF_INTEGERS and any(
             isinstance(each, Traced) and not each.is_float for each in operands
         ):
-            raise Unsupported("it computes with integers of an input")
+            raise Refused("it computes with integers of an input")
         first = call.operand(0)
         if isinstance(first, Filled) and node.op_type in shapes.OF_EQUAL_ELEMENTS:
             call.attributes.ignore()
@@ -283,7 +283,7 @@ class _Tracer:
         """The outputs of a branch whose condition is constant."""
         condition = sizes.settled_array(operands[0])
         if not isinstance(condition, np.ndarray) or condition.size != 1:
-            raise Unsupported(
+            raise Refused(
                 "its condition depends on the input. If it depends on one that stays the same, "
                 "pass constants={name: value}"
             )
@@ -306,33 +306,31 @@ class _Tracer:
         try:
             array = self._get(name)
         except ValueError as error:
-            raise _Stopped(f"{where} is not known: {error}", self._count) from error
+            raise _Stopped(f"{where} is not known", str(error), self._count) from error
         if isinstance(array, Squares):
             try:
                 array = sum_of(array)
             except AxesError as error:
-                raise _Stopped(f"{where} cannot be had: {error}", self._count) from error
+                raise _Stopped(f"{where} cannot be had", str(error), self._count) from error
         if not isinstance(array, Traced):
-            raise _Stopped(f"{where} does not depend on an input", self._count)
+            raise _Stopped("", f"{where} does not depend on an input", self._count)
         if not array.is_float:
-            raise _Stopped(f"{where} has integers", self._count)
+            raise _Stopped("", f"{where} has integers", self._count)
         batch, *groups = array.groups
         if any({*real(batch)} & {*p} and real(p) != real(batch) for p in array.axes):
-            raise _Stopped(
-                f"{where} cannot be had: the batch and other axes are one axis of it",
-                self._count,
-            )
+            why = "the batch and other axes are one axis of it"
+            raise _Stopped(f"{where} cannot be had", why, self._count)
         rest = [p for p in array.axes if real(p) and real(p) != real(batch)]
         # The axis of features stays, also where the model drops it since its size is 1.
         features = [] if real(groups[-1]) else [groups[-1]]
         try:
             return array, arranged(array, [batch, *rest, *features])
         except AxesError as error:
-            raise _Stopped(f"{where} cannot be had: {error}", self._count) from error
+            raise _Stopped(f"{where} cannot be had", str(error), self._count) from error
 
 
 def _refuse_operator(node: Any, domain: str = "") -> NoReturn:
-    raise Unsupported(
+    raise Refused(
         f"a session has no operator {short(node.op_type)}{domain}. Keep this part of the model in "
         "ONNX Runtime, or choose outputs= before it"
     )

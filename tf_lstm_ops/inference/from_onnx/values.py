@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.alignment import aligned
 from tf_lstm_ops.inference.axes import Product, Traced, position
@@ -97,10 +98,6 @@ def cast(filled: Filled, to: int) -> Filled:
     return dataclasses.replace(filled, value=float(value))
 
 
-class Unsupported(ValueError):
-    """A session does not compute a node. The text is the reason."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Call:
     """A node with its operands.
@@ -144,7 +141,7 @@ class Call:
           The array.
 
         Raises:
-          Unsupported: it is something else.
+          Refused: it is something else.
         """
         found = self.operand(index)
         if not isinstance(found, Traced):
@@ -162,7 +159,7 @@ class Call:
           The array.
 
         Raises:
-          Unsupported: it is something else.
+          Refused: it is something else.
         """
         found = self.operand(index)
         if not isinstance(found, np.ndarray):
@@ -212,7 +209,7 @@ class Call:
           Whether it is 1.
 
         Raises:
-          Unsupported: it is another number.
+          Refused: it is another number.
         """
         value = self.attributes.get(name, int(default))
         if value not in (0, 1):
@@ -233,18 +230,6 @@ class Call:
 
 
 Function = Callable[[Call], Sequence[Operand]]
-
-
-def refuse(reason: str) -> NoReturn:
-    """Says that a session does not compute a node.
-
-    Args:
-      reason: why.
-
-    Raises:
-      Unsupported: always.
-    """
-    raise Unsupported(reason)
 
 
 def sum_of(squares: Squares) -> Traced:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.weights.arrays import Array, as_numbers
 
@@ -42,9 +43,9 @@ class Entry:
           text: the reason, and what to do.
 
         Raises:
-          ValueError: always.
+          Refused: always.
         """
-        raise ValueError(f"{self.label}: {text}")
+        raise Refused(text, where=self.label)
 
     def require(self, option: str, value: Any) -> None:
         """Refuses an option with another value than the only one that a session computes.

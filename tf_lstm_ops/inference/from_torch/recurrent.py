@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tf_lstm_ops._refusal import naming
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import BTC, TBC, Entry, Kind
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
@@ -18,10 +19,8 @@ _CLASSES: Mapping[str, tuple[Any, Any, int]] = {
 
 def _build(entry: Entry, order: str) -> Sequence[layers.Layer]:
     weights, layer, _ = _CLASSES[entry.kind]
-    try:
+    with naming(entry.label):
         read = weights.from_torch(entry.arrays)
-    except ValueError as error:
-        entry.refuse(str(error))
     options: dict[str, Any] = {"return_sequences": bool(entry.options["return_sequences"])}
     if entry.kind == "RNN":
         options["activation"] = entry.options["nonlinearity"]

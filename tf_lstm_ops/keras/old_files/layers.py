@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import keras
 
+from tf_lstm_ops._refusal import Refused, naming, refuse
 from tf_lstm_ops.keras.old_files import arguments, keras_1, safety
 from tf_lstm_ops.keras.old_files.masks import Masks
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
@@ -26,6 +28,11 @@ _NOT_REBUILT = {
     "SlicingOpLambda": "it is a slice of a tensor in the model's graph",
     "TensorFlowOpLayer": "it is an op of TensorFlow in the model's graph",
 }
+_INSTEAD = (
+    "The weights of the recurrent layers can still be read: tf_lstm_ops.weights.LSTMWeights and "
+    "GRUWeights have from_checkpoint(path, layer=...); or make the model in Python and call "
+    "tf_lstm_ops.keras.load_h5_weights(model, path)"
+)
 
 
 class Source(NamedTuple):
@@ -46,23 +53,35 @@ class Source(NamedTuple):
     model_of: Callable[[Any, Any], Any]
 
 
-def not_rebuilt(name: str, kind: str, reason: str) -> ValueError:
-    """The error for a layer that cannot be rebuilt.
+def making(name: str, kind: str) -> contextlib.AbstractContextManager[None]:
+    """A context whose errors name a layer that cannot be made, and say what still works.
 
     Args:
       name: the layer's name.
       kind: the name of its class.
+
+    Returns:
+      The context.
+    """
+    kinds = (AttributeError, KeyError, TypeError, ValueError)
+    return naming(_where(name, kind), _INSTEAD, kinds=kinds)
+
+
+def not_made(name: str, kind: str, reason: str) -> Refused:
+    """The error for a layer that cannot be made.
+
+    Args:
+      name, kind: as of `making`.
       reason: why.
 
     Returns:
-      The error. It says what still works.
+      The error.
     """
-    return ValueError(
-        f"layer {name} ({kind}) cannot be made in Keras {keras.__version__}: {reason}. The weights "
-        "of the recurrent layers can still be read: tf_lstm_ops.weights.LSTMWeights and GRUWeights "
-        "have from_checkpoint(path, layer=...); or make the model in Python and call "
-        "tf_lstm_ops.keras.load_h5_weights(model, path)"
-    )
+    return Refused(reason, where=_where(name, kind), instead=_INSTEAD)
+
+
+def _where(name: str, kind: str) -> str:
+    return f"layer {name} ({kind}) cannot be made in Keras {keras.__version__}"
 
 
 def layer_of(data: Any, source: Source) -> Any:
@@ -80,14 +99,10 @@ def layer_of(data: Any, source: Source) -> Any:
     """
     kind, config = class_and_config(data)
     name = str(config.get("name", kind))
-    if kind in _NOT_REBUILT and _class_of_user(kind, source) is None:
-        raise not_rebuilt(name, kind, _NOT_REBUILT[kind])
-    try:
+    with making(name, kind):
+        if kind in _NOT_REBUILT and _class_of_user(kind, source) is None:
+            refuse(_NOT_REBUILT[kind])
         return _made(kind, config, source)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if str(error).startswith("layer "):  # one inside this one
-            raise
-        raise not_rebuilt(name, kind, str(error)) from error
 
 
 def class_and_config(data: Any) -> tuple[str, dict[str, Any]]:

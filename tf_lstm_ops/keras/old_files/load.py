@@ -164,7 +164,7 @@ def _of_keras_3(path: Path, config: Any, numbers: int) -> Any:
 def _made(file: H5File, objects: dict[str, Any], numbers: int) -> Any:
     """The model of a file of Keras 1 or 2 with some count of numbers, without their values."""
     if (found := safety.find(file.config)) is not None:
-        raise layers.not_rebuilt(*found)
+        raise layers.not_made(*found)
     with budget.limited(numbers):
         return models.model_of(file.config, models.source_of(file, objects))
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import keras
 
+from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.keras.old_files import layers
 from tf_lstm_ops.keras.old_files.layers import Source
 from tf_lstm_ops.keras.old_files.masks import Masks
@@ -52,7 +53,7 @@ def model_of(data: Any, source: Source) -> Any:
         return _sequential(config, source)
     if kind in layers.MODELS or "input_layers" in config:
         return _functional(config, source)
-    raise layers.not_rebuilt(
+    raise layers.not_made(
         str(config.get("name", kind)), kind, "it is a class of your own without a known graph"
     )
 
@@ -181,7 +182,7 @@ def _functional(config: dict[str, Any], source: Source) -> Any:
             continue
         nodes, layer = data.get("inbound_nodes"), _part(data, source)
         if not isinstance(nodes, list) or not nodes:
-            raise ValueError(f"layer {name} of the file has no inputs")
+            raise Refused("it has no inputs", where=_in_file(name))
         for number, node in enumerate(nodes, first_calls.get(name, 0)):
             waiting.append((name, layer, number, node))
     _call_all(waiting, tensors, source.masks)
@@ -246,22 +247,24 @@ def _call_all(waiting: collections.deque[Any], tensors: _Tensors, masks: Masks) 
             waiting.append((name, layer, number, node))
             in_vain += 1
             if in_vain > len(waiting):
-                raise ValueError(
-                    f"layer {name} of the file has the input {missing[0]}, which is none"
-                )
+                why = f"it has the input {missing[0]}, which is none"
+                raise Refused(why, where=_in_file(name))
             continue
         in_vain = 0
         tensors[name, number] = _call(name, layer, node, tensors, masks)
 
 
+def _in_file(name: str) -> str:
+    return f"layer {name} of the file"
+
+
 def _call(name: str, layer: Any, node: Any, tensors: _Tensors, masks: Masks) -> Any:
     if not isinstance(node, list) or not node:
-        raise ValueError(f"layer {name} of the file has a call without inputs")
+        raise Refused("it has a call without inputs", where=_in_file(name))
     references = [node] if _is_reference(node) else node
     if not all(map(_is_reference, references)):
-        raise ValueError(
-            f"layer {name} of the file has inputs that are no tensors: {str(node)[:80]}"
-        )
+        why = f"it has inputs that are no tensors: {str(node)[:80]}"
+        raise Refused(why, where=_in_file(name))
     inputs = [_tensor(reference, tensors) for reference in references]
     given: dict[str, Any] = {}
     for reference in references:
@@ -270,10 +273,8 @@ def _call(name: str, layer: Any, node: Any, tensors: _Tensors, masks: Masks) -> 
     if isinstance(layer, keras.layers.RNN | keras.layers.Bidirectional) and len(inputs) > 1:
         options["initial_state"] = inputs[1:]
         inputs = inputs[:1]
-    try:
+    with layers.making(name, type(layer).__name__):
         return masks.called(layer, inputs[0] if len(inputs) == 1 else inputs, **options)
-    except (TypeError, ValueError) as error:
-        raise layers.not_rebuilt(name, type(layer).__name__, str(error)) from error
 
 
 def _tensor(reference: list[Any], tensors: _Tensors) -> Any:

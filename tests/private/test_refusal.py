@@ -1,0 +1,40 @@
+"""Refused, and the contexts that name what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from tf_lstm_ops._refusal import Refused, naming, refuse, require, within
+
+
+def test_the_innermost_context_names_it_once() -> None:
+    with pytest.raises(Refused) as raised, within("file.onnx"):
+        with naming("layer outer", "Do another thing"), naming("layer inner"):
+            refuse("it is unknown")
+    assert str(raised.value) == "file.onnx: layer inner: it is unknown"
+    assert raised.value.instead == ""
+
+
+def test_what_to_do_comes_last() -> None:
+    with pytest.raises(Refused, match="^layer a: why. Keep it$"), naming("layer a", "Keep it"):
+        require(False, "why")
+
+
+def test_other_errors_are_named_if_they_are_of_the_kinds() -> None:
+    with pytest.raises(Refused, match="^place: key$") as raised, within("place"):
+        raise ValueError("key")
+    assert isinstance(raised.value.__cause__, ValueError)
+    with pytest.raises(Refused, match="^place: 'key'$"), naming("place", kinds=(KeyError,)):
+        raise KeyError("key")
+    with pytest.raises(TypeError), naming("place"), within("place"):
+        raise TypeError
+
+
+def test_a_copy_in_another_process_says_the_same() -> None:
+    error = Refused("why", where="where", instead="instead")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error) == "where: why. instead"
+
+
+def test_what_is_true_is_not_refused() -> None:
+    require(True, "why")
