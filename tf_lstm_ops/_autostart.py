@@ -55,11 +55,13 @@ def _accelerate() -> None:
 def _print_report(form: str, number: str) -> None:
     if number != str(os.getpid()):  # a child that was forked
         return
-    if not _accelerations:
-        text = _why_not()
-    else:
+    if _accelerations:
         report = _accelerations[0].report()
-        text = str(report) if form == "table" else report.summary
+        text = f"\n{report}" if form == "table" else report.summary
+    elif _has_failed():
+        return
+    else:
+        text = _why_not()
     with contextlib.suppress(OSError, ValueError):  # the program may have closed the stream
         print(f"tf-lstm-ops: {text}", file=sys.stderr, flush=True)
 
@@ -72,4 +74,11 @@ def _why_not() -> str:
         return f"nothing was accelerated: {_keras_backend.problem() or 'Keras was not loaded'}"
     if "tf_keras" in sys.modules:
         return "nothing was accelerated: the program uses Keras 2 (tf_keras)"
-    return "nothing was accelerated: the program did not import Keras on TensorFlow"
+    return "nothing was accelerated: this process did not import Keras on TensorFlow"
+
+
+def _has_failed() -> bool:
+    """Whether an error has ended the program, or Python has not found it."""
+    program = (getattr(sys, "argv", None) or [""])[0]
+    is_missing = program == "-m" or (program not in ("", "-", "-c") and not os.path.exists(program))
+    return is_missing or getattr(sys, "last_type", None) is not None

@@ -83,6 +83,23 @@ def test_a_program_sees_what_it_sees_in_python(tmp_path: Path, module: bool) -> 
     assert "did not import Keras" in with_run.stderr
 
 
+@pytest.mark.parametrize("words", [["absent.py"], ["-m", "absent"], ["-c", "1 +"], ["-c", "1/0"]])
+def test_an_error_before_keras_is_the_last_line(tmp_path: Path, words: list[str]) -> None:
+    command = [sys.executable, "-m", "tf_lstm_ops", "run", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode and done.stderr and "tf-lstm-ops:" not in done.stderr
+
+
+def test_the_table_begins_at_a_line_of_its_own(tmp_path: Path) -> None:
+    program = write(
+        tmp_path, "import keras\nkeras.layers.LSTM(2, name='x')(keras.ops.ones((1, 2, 3)))"
+    )
+    lines = run("--report", program, folder=tmp_path).stderr.splitlines()
+    head = lines.index("tf-lstm-ops: ") + 1
+    assert lines[head].split()[:2] == ["layer", "class"]
+    assert lines[head + 1].index("LSTM") == lines[head].index("class")
+
+
 def test_a_text_as_the_program(tmp_path: Path) -> None:
     done = run("-c", "import sys; print(sys.argv)", "--report", "a", folder=tmp_path)
     assert done.stdout == "['-c', '--report', 'a']\n"

@@ -5,27 +5,28 @@ from __future__ import annotations
 import pickle
 
 import pytest
+
 from tf_lstm_ops._refusal import Refused, naming, refuse, require, within
 
 
 def test_the_innermost_context_names_it_once() -> None:
-    with pytest.raises(Refused) as raised, within("file.onnx"):
-        with naming("layer outer", "Do another thing"), naming("layer inner"):
-            refuse("it is unknown")
+    contexts = within("file.onnx"), naming("layer outer", "Do another thing"), naming("layer inner")
+    with pytest.raises(Refused) as raised, contexts[0], contexts[1], contexts[2]:
+        refuse("it is unknown")
     assert str(raised.value) == "file.onnx: layer inner: it is unknown"
     assert raised.value.instead == ""
 
 
 def test_what_to_do_comes_last() -> None:
-    with pytest.raises(Refused, match="^layer a: why. Keep it$"), naming("layer a", "Keep it"):
+    with pytest.raises(Refused, match=r"^layer a: why. Keep it$"), naming("layer a", "Keep it"):
         require(False, "why")
 
 
 def test_other_errors_are_named_if_they_are_of_the_kinds() -> None:
-    with pytest.raises(Refused, match="^place: key$") as raised, within("place"):
+    with pytest.raises(Refused, match=r"^place: key$") as raised, within("place"):
         raise ValueError("key")
     assert isinstance(raised.value.__cause__, ValueError)
-    with pytest.raises(Refused, match="^place: 'key'$"), naming("place", kinds=(KeyError,)):
+    with pytest.raises(Refused, match=r"^place: 'key'$"), naming("place", kinds=(KeyError,)):
         raise KeyError("key")
     with pytest.raises(TypeError), naming("place"), within("place"):
         raise TypeError

@@ -217,7 +217,7 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
         is_joined = _is_joined.get()
         if not is_joined and not _is_on():
             return run_stock()
-        if isinstance(self, FusedRNN) or type(self.cell) not in _CELLS:
+        if isinstance(self, FusedRNN):
             return run_stock()
         if kind is keras.layers.RNN and isinstance(self, (keras.layers.LSTM, keras.layers.GRU)):
             return run_stock()  # the loop of the class itself has found that it cannot
@@ -288,6 +288,8 @@ def _why_stock(
     traced_by: Tracer | None,
 ) -> str | None:
     """Why a call runs Keras' code; None if the fused op computes the same."""
+    if type(layer.cell) not in _CELLS:
+        return f"its cell is a {type(layer.cell).__name__}"
     if tf.config.get_visible_devices("GPU") or _placement.on_metal():
         return "a GPU is visible"
     if traced_by is Tracer.OTHER and not _tf_private.trace_has_own_tape():
