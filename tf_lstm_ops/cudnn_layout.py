@@ -17,7 +17,9 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+from tf_lstm_ops import _cells
+
+GATES = {mode: len(cell.gates) for mode, cell in _cells.BY_MODE.items()}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.checkpoints.contents import Variable
 from tf_lstm_ops.weights import keras_2
 from tf_lstm_ops.weights.arrays import Array, reordered
-from tf_lstm_ops.weights.canonical import CellWeights, Weights
+from tf_lstm_ops.weights.canonical import CellWeights, class_of
 
 if TYPE_CHECKING:
     from tf_lstm_ops.weights.gru import GRUWeights
     from tf_lstm_ops.weights.lstm import LSTMWeights
 else:
-    LSTMWeights, GRUWeights = Weights._BY_MODE["lstm"], Weights._BY_MODE["gru"]
+    LSTMWeights, GRUWeights = class_of(_cells.LSTM), class_of(_cells.GRU)
 
 Roles = Mapping[str, Variable]
 Arrays = Mapping[str, Array]
@@ -139,13 +140,13 @@ def joined_lstm(arrays: Arrays, forget_bias: float) -> LSTMWeights:
     prefix = "old " if "old kernel" in arrays else ""
     require(f"{prefix}bias" in arrays, "the bias of the cell is missing in the file")
     kernel = arrays[f"{prefix}kernel"]
-    peepholes = [arrays.get(f"peephole {gate}") for gate in "ifo"]
+    peepholes = [arrays.get(f"peephole {gate}") for gate in _cells.PEEPHOLES]
     require(kernel.ndim == 2, f"the kernel must be (I+P, 4*H) but is {kernel.shape}")
     return LSTMWeights.from_block_cell(
         kernel,
         arrays[f"{prefix}bias"],
         *peepholes,
-        gate_order="ICFO",
+        gate_order=_cells.BLOCK.upper(),
         forget_bias=forget_bias,
         projection=arrays.get(f"{prefix}projection"),
     )
@@ -164,13 +165,13 @@ def lingvo_lstm(arrays: Arrays, forget_bias: float) -> LSTMWeights:
     Raises:
       ValueError: the shapes are inconsistent.
     """
-    kernel = reordered(arrays["lingvo kernel"], "cifo", "icfo")
+    kernel = reordered(arrays["lingvo kernel"], _cells.LINGVO, _cells.BLOCK)
     bias = arrays.get("lingvo bias", np.zeros(kernel.shape[1], kernel.dtype))
     require(bias.shape == kernel.shape[1:], f"b must be {kernel.shape[1:]} but is {bias.shape}")
     return LSTMWeights.from_block_cell(
         kernel,
-        reordered(bias, "cifo", "icfo"),
-        gate_order="ICFO",
+        reordered(bias, _cells.LINGVO, _cells.BLOCK),
+        gate_order=_cells.BLOCK.upper(),
         forget_bias=forget_bias,
         projection=arrays.get("lingvo projection"),
     )
@@ -290,7 +291,7 @@ def keras_1_layer(kind: str) -> Callable[[Arrays, float], AnyWeights]:
     """
 
     def convert(arrays: Arrays, forget_bias: float) -> AnyWeights:
-        order = "icfo" if kind == "lstm" else "zrh"  # of the file
+        order = _cells.BY_MODE[kind].keras_1
         missing = [f"{a}_{g}" for g in order for a in "WUb" if f"keras1 {a}{g}" not in arrays]
         require(not missing, f"arrays are missing: {', '.join(missing)}")
         given = [arrays[f"keras1 {a}{g}"] for g in order for a in "WUb"]
@@ -370,8 +371,10 @@ def with_forget_bias(weights: LSTMWeights, value: float) -> LSTMWeights:
 
 
 def _added(bias: Array, value: float) -> Any:
-    blocks = np.split(bias, 4)  # i, f, c, o
-    return np.concatenate([blocks[0], (blocks[1] + value).astype(bias.dtype), *blocks[2:]])
+    blocks = np.split(bias, len(_cells.LSTM.gates))
+    forget = _cells.LSTM.gates.index("f")
+    blocks[forget] = (blocks[forget] + value).astype(bias.dtype)
+    return np.concatenate(blocks)
 
 
 def _number(role: str) -> int:

@@ -6,11 +6,11 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops.checkpoints import cells, names
 from tf_lstm_ops.checkpoints.cells import Cell, Roles, Sizes
 from tf_lstm_ops.checkpoints.contents import Contents
 
-_KINDS = {3: "gru", 4: "lstm"}  # by the number of gates
 _NO_NORMALISATION = (
     "the cell has layer normalisation, which LSTMWeights does not hold; use tf_lstm_ops.keras.LSTM("
     "layer_normalization=True) and set its weights"
@@ -191,7 +191,9 @@ def _of_gates(
         gates, sizes = measure(roles)
     except (KeyError, ValueError):
         return
-    if (kind := _KINDS.get(gates)) is not None:
+    cell = _cells.BY_GATES.get(gates)
+    if cell in (_cells.LSTM, _cells.GRU):
+        [kind] = cell.modes
         bias = roles.get("bias", roles.get("keras 2"))
         if bias is not None and bias.shape == (2 * gates * sizes.units,):
             family = f"Keras 2 CuDNN{kind.upper()}"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops.composite.common import (
     Composite,
     cast,
@@ -166,7 +167,7 @@ def lstm_block_cell(
     values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
     x, cs_prev, h_prev, w, *weights, b = values
     b = b if use_peephole else with_unused(b, *weights)
-    z = Gates.split(tf.matmul(tf.concat([x, h_prev], axis=-1), w) + b, "ICFO")
+    z = Gates.split(tf.matmul(tf.concat([x, h_prev], axis=-1), w) + b, _cells.BLOCK)
     peephole = Peephole(*weights) if use_peephole else None
     return cast(_cell_forward(z._replace(f=z.f + forget_bias), cs_prev, peephole, cell_clip), dtype)
 
@@ -218,7 +219,7 @@ def block_lstm(
 
 
 def lstm_block_cell_grad(
-    *inputs: Any, use_peephole: bool, gate_order: str = "ICFO"
+    *inputs: Any, use_peephole: bool, gate_order: str = _cells.BLOCK
 ) -> list[tf.Tensor]:
     """LSTMBlockCellGrad.
 
@@ -352,11 +353,11 @@ def _by_name(function: Callable[..., list[tf.Tensor]], gate_order: str | None = 
 
 COMPOSITES: dict[str, Composite] = {
     "LSTMBlockCell": lstm_block_cell,
-    "BlockLSTM": functools.partial(block_lstm, gate_order="ICFO"),
-    "BlockLSTMV2": functools.partial(block_lstm, gate_order="IFCO"),
-    "LSTMBlockCellGrad": _by_name(lstm_block_cell_grad, "ICFO"),
-    "BlockLSTMGrad": _by_name(block_lstm_grad, "ICFO"),
-    "BlockLSTMGradV2": _by_name(block_lstm_grad, "IFCO"),
+    "BlockLSTM": functools.partial(block_lstm, gate_order=_cells.BLOCK),
+    "BlockLSTMV2": functools.partial(block_lstm, gate_order=_cells.BLOCK_V2),
+    "LSTMBlockCellGrad": _by_name(lstm_block_cell_grad, _cells.BLOCK),
+    "BlockLSTMGrad": _by_name(block_lstm_grad, _cells.BLOCK),
+    "BlockLSTMGradV2": _by_name(block_lstm_grad, _cells.BLOCK_V2),
     "LSTMBlockCellFullGrad": _by_name(lstm_block_cell_full_grad),
     "BlockLSTMFullGrad": _by_name(block_lstm_full_grad),
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tf_lstm_ops import op_definitions
+from tf_lstm_ops import _cells, op_definitions
 from tf_lstm_ops.composite import block_cell as composite
 from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
+
+# As the attribute gate_order of the ops has them.
+_ICFO, _IFCO = _cells.BLOCK.upper(), _cells.BLOCK_V2.upper()
 
 
 def _cell(op: Any, *grads: Any) -> Any:
@@ -16,7 +19,7 @@ def _cell(op: Any, *grads: Any) -> Any:
         *op.outputs,
         *filled(grads, op.outputs),
         use_peephole=op.get_attr("use_peephole"),
-        gate_order="ICFO",
+        gate_order=_ICFO,
     )
 
 
@@ -51,15 +54,15 @@ def _second(function: Callable[..., Any], gate_order: str | None = None) -> Grad
 
 
 _SECOND: dict[str, Gradient] = {
-    "LSTMBlockCellGrad": _second(composite.lstm_block_cell_grad, "ICFO"),
-    "BlockLSTMGrad": _second(composite.block_lstm_grad, "ICFO"),
-    "BlockLSTMGradV2": _second(composite.block_lstm_grad, "IFCO"),
+    "LSTMBlockCellGrad": _second(composite.lstm_block_cell_grad, _ICFO),
+    "BlockLSTMGrad": _second(composite.block_lstm_grad, _ICFO),
+    "BlockLSTMGradV2": _second(composite.block_lstm_grad, _IFCO),
 }
 
 GRADIENTS: dict[str, Gradient] = {
     "TfLstmOps>LSTMBlockCell": _cell,
-    "TfLstmOps>BlockLSTM": _sequence("ICFO"),
-    "TfLstmOps>BlockLSTMV2": _sequence("IFCO"),
+    "TfLstmOps>BlockLSTM": _sequence(_ICFO),
+    "TfLstmOps>BlockLSTMV2": _sequence(_IFCO),
     "TfLstmOps>LSTMBlockCellFullGrad": _second(composite.lstm_block_cell_full_grad),
     "TfLstmOps>BlockLSTMFullGrad": _second(composite.block_lstm_full_grad),
     **{f"TfLstmOps>{op}": gradient for op, gradient in _SECOND.items()},

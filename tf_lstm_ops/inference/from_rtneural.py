@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops import _files
+from tf_lstm_ops import _cells, _files
 from tf_lstm_ops._refusal import naming, within
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+from tf_lstm_ops.inference.layers.recurrent import layer_class
+from tf_lstm_ops.weights.canonical import class_of
 
 Array = npt.NDArray[np.float32]
 
@@ -27,11 +28,6 @@ _MOST = 1 << 24  # of every size
 _MODEL_DATA = {  # of GuitarML
     *("model", "unit_type", "input_size", "output_size", "hidden_size", "num_layers"),
     *("skip", "bias_fl", "bidirectional"),
-}
-_UNITS: dict[str, Any] = {
-    "LSTM": (LSTMWeights, layers.LSTM),
-    "GRU": (GRUWeights, layers.GRU),
-    "RNN": (RNNWeights, layers.SimpleRNN),
 }
 
 
@@ -208,17 +204,18 @@ def _of_state_dict(model: Mapping[str, Any]) -> tuple[Value, Value]:
             f"Received: {_shortened(said)}"
         )
     unit = said.get("unit_type")
-    if not isinstance(unit, str) or unit not in _UNITS:
-        raise ValueError(f"unit_type must be one of {[*_UNITS]}. Received: {_shortened(unit)}")
+    if not isinstance(unit, str) or unit not in _cells.BY_COMMON:
+        raise ValueError(
+            f"unit_type must be one of {[*_cells.BY_COMMON]}. Received: {_shortened(unit)}"
+        )
     sizes = {key: _integer(key, said) for key in ("input_size", "hidden_size", "output_size")}
     inputs, hidden, outputs = sizes.values()
     arrays = {name: _array(name, value, None) for name, value in state.items()}
-    weights, kind = _UNITS[unit]
     linear: list[Any] = [arrays.pop(name) for name in ("lin.weight", "lin.bias") if name in arrays]
-    found = weights.from_torch(arrays, prefix="rec.")
+    found = class_of(_cells.BY_COMMON[unit]).from_torch(arrays, prefix="rec.")
     if unknown := [name for name in arrays if not name.startswith("rec.")]:
         raise ValueError(f"state_dict has {_shortened(unknown)}, which is unknown")
-    recurrent = kind(found, return_sequences=True)
+    recurrent = layer_class(found)(found, return_sequences=True)
     first = found.cells[0]
     got = [first.kernel.shape[0], first.recurrent_kernel.shape[0], found.num_layers]
     wanted = [inputs, hidden, _integer("num_layers", said, 1)]

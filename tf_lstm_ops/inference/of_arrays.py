@@ -7,13 +7,10 @@ from typing import Any
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference.layers.recurrent import layer_class
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
-_RECURRENT: dict[type, Any] = {
-    LSTMWeights: layers.LSTM,
-    GRUWeights: layers.GRU,
-    RNNWeights: layers.SimpleRNN,
-}
+_WEIGHTS = (LSTMWeights, GRUWeights, RNNWeights)
 
 
 def graph_of(chain: Any) -> file.Graph:
@@ -65,9 +62,8 @@ def layer_of(element: Any) -> Any:
     Raises:
       ValueError: a shape is wrong.
     """
-    for kind, layer in _RECURRENT.items():
-        if isinstance(element, kind):
-            return layer(element, return_sequences=True)
+    if isinstance(element, _WEIGHTS):
+        return layer_class(element)(element, return_sequences=True)
     return layers.Dense(*element) if _is_pair(element) else element
 
 
@@ -78,4 +74,4 @@ def _is_pair(element: Any) -> bool:
 
 
 def _is_element(element: Any) -> bool:
-    return isinstance(element, (Value, layers.Layer, *_RECURRENT)) or _is_pair(element)
+    return isinstance(element, (Value, layers.Layer, *_WEIGHTS)) or _is_pair(element)

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tf_lstm_ops import _deviation
+from tf_lstm_ops import _cells, _deviation
 from tf_lstm_ops._refusal import Refused, naming
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.keras import layer_norm, op_arguments, stacked_clips
@@ -93,16 +93,6 @@ def _require_known_arguments(layer: Any) -> None:
         raise unsupported(layer, f"it has {' and '.join(given)}, which a session does not know")
 
 
-_CELLS = {
-    "KerasLSTM": file.LSTM,
-    "KerasGRU": file.GRU,
-    "KerasResetBeforeGRU": file.RESET_BEFORE_GRU,
-    "KerasLayerNormLSTM": file.LAYER_NORM_LSTM,
-    "KerasLayerNormGRU": file.LAYER_NORM_GRU,
-    "KerasSimpleRNN": file.SIMPLE_RNN,
-}
-
-
 def single(layer: Any) -> file.Layer:
     """Describes an LSTM, a GRU or a SimpleRNN of one direction.
 
@@ -131,7 +121,7 @@ def single(layer: Any) -> file.Layer:
         arrays["kernel"].shape[0],
         layer.units,
         arrays["recurrent_kernel"].shape[0],
-        cell=_CELLS[op],
+        cell=_cells.BY_OP[op].number,
         directions=file.BACKWARDS if layer.go_backwards else file.FORWARDS,
         activation=_function(layer.activation),
         recurrent_activation=_function(getattr(layer, "recurrent_activation", _LINEAR)),
@@ -191,7 +181,7 @@ def stacked(layer: Any) -> Iterator[file.Layer]:
             arrays[0]["kernel"].shape[0],
             layer.units,
             arrays[0]["recurrent_kernel"].shape[0],
-            cell=_CELLS[op],
+            cell=_cells.BY_OP[op].number,
             directions=_directions(layer),
             merge=file.MERGE_MODES["concat"] if directions == 2 else 0,
             activation=file.FUNCTIONS["tanh"],

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tf_lstm_ops import _received
+from tf_lstm_ops import _cells, _received
 from tf_lstm_ops.inference import file
 
 # Products of fewer weights than this may be slower with these weights than with float32:
@@ -15,11 +15,6 @@ from tf_lstm_ops.inference import file
 # the processor, and a rule by the processor would give other results on another one.
 _LEAST_WEIGHTS = {"int8": 16384, "bfloat16": 0, "float32": 0}
 _MOST_DEPTH = 65536  # of int8: 2**16 products of 255 * 127 fit in an int32
-_CELLS = {
-    **dict.fromkeys((file.LSTM, file.LAYER_NORM_LSTM), ("LSTM", 4)),
-    **dict.fromkeys((file.GRU, file.RESET_BEFORE_GRU, file.LAYER_NORM_GRU), ("GRU", 3)),
-    file.SIMPLE_RNN: ("SimpleRNN", 1),
-}
 _KINDS = {file.DENSE: "Dense", file.EMBEDDING: "Embedding", file.CONVOLUTION: "Conv1D"}
 _NAMED = 3  # layers that a summary names
 
@@ -134,7 +129,8 @@ def _described(layer: file.Layer) -> LayerWeights | None:
     inputs, columns = layer.input_size, layer.units
     directions, further = 1, 0
     if layer.kind == file.RECURRENT:
-        kind, gates = _CELLS[layer.cell]
+        cell = _cells.BY_NUMBER[layer.cell]
+        kind, gates = cell.keras, len(cell.gates)
         depth, columns = inputs + layer.hidden_size, gates * layer.units
         directions = 2 if layer.directions == file.BOTH else 1
         further = layer.units * layer.hidden_size * (layer.hidden_size < layer.units)

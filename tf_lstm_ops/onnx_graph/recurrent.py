@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import refuse, require, within
 from tf_lstm_ops.onnx_graph import schemas
 from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label, short
@@ -23,15 +24,14 @@ if TYPE_CHECKING:
 Get = Callable[[str], Array | None]
 
 QUANTIZED = "DynamicQuantizeLSTM"  # an LSTM of ONNX Runtime with weights of 8 bits
-_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1, QUANTIZED: 4}
+_CELLS = {**_cells.BY_COMMON, QUANTIZED: _cells.LSTM}
 _DOMAINS = {QUANTIZED: "com.microsoft"}
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 # Of one direction, if a node names none.
 DEFAULT_ACTIVATIONS = {
-    "LSTM": ("sigmoid", "tanh", "tanh"),
-    "GRU": ("sigmoid", "tanh"),
-    "RNN": ("tanh",),
-    QUANTIZED: ("sigmoid", "tanh", "tanh"),
+    _cells.LSTM: ("sigmoid", "tanh", "tanh"),
+    _cells.GRU: ("sigmoid", "tanh"),
+    _cells.SIMPLE_RNN: ("tanh",),
 }
 
 
@@ -78,9 +78,14 @@ class RecurrentNode:
     P: Array | None = None
 
     @property
+    def cell(self) -> _cells.Cell:
+        """What the node computes; of a GRU with any value of linear_before_reset."""
+        return _CELLS[self.op_type]
+
+    @property
     def has_default_activations(self) -> bool:
         """Whether the functions are those of a node that names none."""
-        return set(self.activations) == {DEFAULT_ACTIVATIONS[self.op_type]}
+        return set(self.activations) == {DEFAULT_ACTIVATIONS[self.cell]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,6 +103,11 @@ class Found:
     node: onnx.NodeProto
     constants: Constants
     graph: onnx.GraphProto
+
+    @property
+    def cell(self) -> _cells.Cell:
+        """As of `RecurrentNode`."""
+        return _CELLS[self.node.op_type]
 
     def read(self) -> RecurrentNode:
         """The attributes and weights.
@@ -122,7 +132,7 @@ def is_recurrent(node: onnx.NodeProto) -> bool:
       True if it does.
     """
     expected = _DOMAINS.get(node.op_type, "")
-    return node.op_type in _GATES and (node.domain if node.domain != "ai.onnx" else "") == expected
+    return node.op_type in _CELLS and (node.domain if node.domain != "ai.onnx" else "") == expected
 
 
 def read_recurrent(
@@ -160,7 +170,7 @@ def _read(
         f"direction must be forward, reverse or bidirectional but is {short(direction)!r}",
     )
     arrays = _quantized(node, get, budget) if op == QUANTIZED else _plain(node, get)
-    size = _checked_size(arrays, _DIRECTIONS[direction], _GATES[op])
+    size = _checked_size(arrays, _DIRECTIONS[direction], len(_CELLS[op].gates))
     said = _option(given, "hidden_size", size, int)
     require(said == size, f"hidden_size must be {size}, by the shape of R, but is {said}")
     layout = _option(given, "layout", 0, int)
@@ -190,7 +200,7 @@ def _option(given: Attributes, name: str, default: Any, kind: type) -> Any:
 
 
 def _activations(given: Attributes, op: str, directions: int) -> tuple[tuple[str, ...], ...]:
-    default = DEFAULT_ACTIVATIONS[op]
+    default = DEFAULT_ACTIVATIONS[_CELLS[op]]
     names = _option(given, "activations", [], list) or list(default) * directions
     require(
         len(names) == directions * len(default) and all(isinstance(name, str) for name in names),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
@@ -91,7 +92,7 @@ class BlockCellFormat(Weights):
             f"w must be (I+{projection_size}, {4 * units}) but is {matrix.shape}",
         )
         matrix, recurrent_bias = (
-            reordered(a, gate_order.lower(), "ifco") for a in (matrix, vector)
+            reordered(a, gate_order.lower(), cls._CELL.gates) for a in (matrix, vector)
         )
         given = [p is not None for p in (wci, wcf, wco)]
         require(all(given) or not any(given), "give all of wci, wcf and wco, or none")
@@ -125,13 +126,16 @@ class BlockCellFormat(Weights):
         bias = cell.bias - _forget_bias(cell.bias, forget_bias) + cell.recurrent_bias
         w = np.concatenate([cell.kernel, cell.recurrent_kernel])
         peephole = np.zeros((3, self.units), w.dtype) if cell.peephole is None else cell.peephole
-        w, b = (reordered(a, "ifco", gate_order.lower()) for a in (w, bias))
+        w, b = (reordered(a, self._CELL.gates, gate_order.lower()) for a in (w, bias))
         return BlockCell(w, b, *map(np.array, peephole))
+
+
+_GATE_ORDERS = tuple(order.upper() for order in (_cells.BLOCK, _cells.BLOCK_V2))
 
 
 def _check_gate_order(gate_order: str) -> None:
     require(
-        gate_order in ("ICFO", "IFCO"), f"gate_order must be 'ICFO' or 'IFCO' but is {gate_order!r}"
+        gate_order in _GATE_ORDERS, f"gate_order must be 'ICFO' or 'IFCO' but is {gate_order!r}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.weights.arrays import Array, require_shape
 
@@ -85,17 +86,12 @@ class Weights:
     cells: tuple[CellWeights, ...]
     directions: int = 1
 
-    _GATES: ClassVar[str]  # the gate order here and in Keras
-    _OUTPUT_MAJOR_GATES: ClassVar[str]  # the gate order in cuDNN and PyTorch
-    _ONNX_GATES: ClassVar[str]
-    _MODE: ClassVar[str]  # cuDNN's rnn_mode
-    # The classes of each kind of weights by mode. Readers of files make them: these modules import
-    # the readers.
-    _BY_MODE: ClassVar[dict[str, Any]] = {}
+    _CELL: ClassVar[_cells.Cell]
+    _BY_NAME: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
-        if "_MODE" in vars(cls):
-            cls._BY_MODE[cls._MODE] = cls
+        if "_CELL" in vars(cls):
+            cls._BY_NAME[cls._CELL.weights] = cls
 
     def __post_init__(self) -> None:
         count, directions = len(self.cells), self.directions
@@ -110,7 +106,7 @@ class Weights:
             require(cell.arrays().keys() == given, f"cells[{k}] must have the arrays of cells[0]")
             inputs = self.input_size if k < directions else directions * self._output_size
             with within(f"cells[{k}]"):
-                cell._check(len(self._GATES), inputs, self._output_size, self.units)
+                cell._check(len(self._CELL.gates), inputs, self._output_size, self.units)
 
     @property
     def input_size(self) -> int:
@@ -120,7 +116,7 @@ class Weights:
     @property
     def units(self) -> int:
         """The number of units H, the size of c."""
-        return self.cells[0].bias.size // len(self._GATES)
+        return self.cells[0].bias.size // len(self._CELL.gates)
 
     @property
     def projection_size(self) -> int | None:
@@ -156,3 +152,15 @@ class Weights:
             f"with {type(self).__name__}(cells[k : k + {d}], {d})",
         )
         require(self.cells[0].projection is None, f"{target} has no projection; use to_cudnn")
+
+
+def class_of(cell: _cells.Cell) -> Any:
+    """The class of the weights of a cell.
+
+    Args:
+      cell: the cell.
+
+    Returns:
+      LSTMWeights, GRUWeights or RNNWeights.
+    """
+    return Weights._BY_NAME[cell.weights]

@@ -48,6 +48,6 @@ class CheckpointFormat(Weights):
         """
         from tf_lstm_ops import checkpoints
 
-        found = checkpoints.chosen(path, (cls._MODE,), layer).weights(forget_bias)
+        found = checkpoints.chosen(path, cls._CELL.modes, layer).weights(forget_bias)
         assert isinstance(found, cls)
         return found

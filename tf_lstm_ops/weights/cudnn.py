@@ -62,7 +62,7 @@ class CudnnFormat(Weights):
             require(is_integer, f"{name} must be an integer but is {size!r}")
         # Not NumPy's integers, which may be too narrow for the products of sizes.
         integers = {name: int(size) for name, size in sizes.items()}
-        model = Model(cls._MODE, **integers, input_mode=input_mode)
+        model = Model(cls._CELL.modes[0], **integers, input_mode=input_mode)
         buffer = as_numbers("params", params)
         require_shape("params", buffer, model.size())
         cells: list[dict[str, Array]] = [{} for _ in range(model.pseudo_layers)]
@@ -74,7 +74,7 @@ class CudnnFormat(Weights):
         if model.skip_input:
             for cell in cells[: model.directions]:
                 cell["input"] = _identity(model).astype(buffer.dtype)
-        gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
+        gates = cls._CELL.output_major, cls._CELL.gates
         return cls(tuple(from_output_major(cell, *gates) for cell in cells), model.directions)
 
     def to_cudnn(self, *, input_mode: str = "linear_input") -> Array:
@@ -96,10 +96,9 @@ class CudnnFormat(Weights):
         require(self.cells[0].peephole is None, "cuDNN has no peepholes; use to_keras or to_onnx")
         projection_size = self.projection_size or 0
         sizes = (self.input_size, self.units, self.num_layers, self.directions, projection_size)
-        model = Model(self._MODE, *sizes, input_mode)
-        cells = [
-            to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES) for cell in self.cells
-        ]
+        model = Model(self._CELL.modes[0], *sizes, input_mode)
+        gates = self._CELL.gates, self._CELL.output_major
+        cells = [to_output_major(cell, *gates) for cell in self.cells]
         if model.skip_input:
             identity = _identity(model)
             require(

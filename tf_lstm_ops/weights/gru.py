@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.canonical import CellWeights
@@ -45,10 +46,7 @@ class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat, Che
 
     reset_after: bool = True
 
-    _GATES = "zrh"
-    _OUTPUT_MAJOR_GATES = "rzh"
-    _ONNX_GATES = "zrh"
-    _MODE = "gru"
+    _CELL = _cells.GRU
 
     def __post_init__(self) -> None:
         self._require_no_options("a GRU")

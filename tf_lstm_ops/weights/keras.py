@@ -50,7 +50,7 @@ class KerasFormat(Weights):
         nested = isinstance(source, list | tuple) and source
         several = nested and (isinstance(source[0], list | tuple) or hasattr(source[0], "weights"))
         named = enumerate(source) if several else [(None, source)]
-        gates = len(cls._GATES)
+        gates = len(cls._CELL.gates)
         layers = [_keras_cells(x, "source" + f"[{k}]" * (k is not None), gates) for k, x in named]
         directions = {len(cells) for cells in layers}
         require(len(directions) == 1, "some of the layers are bidirectional and some are not")

@@ -11,17 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _cells, _keras_private
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights.arrays import Array
 
 # Keras 2: clip(0.2 z + 0.5, 0, 1). Keras 3: clip(z / 6 + 0.5, 0, 1). So Keras 3's function of
 # 1.2 z is Keras 2's function of z.
 HARD_SIGMOID_RATIO = 1.2
-# The gates of recurrent_activation, by the number of gates. The other gate has `activation`.
-_RECURRENT_GATES = {3: (True, True, False), 4: (True, True, False, True)}  # z r h, i f c o
-# The positions of Keras 1's arrays (W, U, b of each gate, in its own order) by gate of Keras 2.
-_KERAS_1_GATES = {9: (0, 1, 2), 12: (0, 2, 1, 3)}  # z r h; i c f o in the file
+KERAS_1_ARRAYS = 3  # W, U and b of each gate
 
 
 def is_of_keras_2(layer: Any) -> bool:
@@ -91,7 +88,7 @@ def from_cudnn_layer(arrays: Sequence[Array], gates: int) -> list[Array]:
     Raises:
       ValueError: the bias has this size, and the kernels have other shapes.
     """
-    is_like = len(arrays) == 3 and arrays[0].ndim == 2 and gates in _RECURRENT_GATES
+    is_like = len(arrays) == 3 and arrays[0].ndim == 2 and gates > 1
     if not is_like or arrays[2].shape != (2 * arrays[0].shape[1],):
         return list(arrays)
     kernel, recurrent_kernel, bias = arrays
@@ -117,10 +114,14 @@ def from_keras_1(arrays: Sequence[Array]) -> list[Array]:
     Returns:
       kernel, recurrent kernel and bias.
     """
-    order = _KERAS_1_GATES.get(len(arrays))
-    if order is None:
+    count, rest = divmod(len(arrays), KERAS_1_ARRAYS)
+    cell = None if rest or count == 1 else _cells.BY_GATES.get(count)
+    if cell is None:
         return list(arrays)
-    return [np.concatenate([arrays[3 * gate + k] for gate in order], axis=-1) for k in range(3)]
+    order = [cell.keras_1.index(gate) * KERAS_1_ARRAYS for gate in cell.gates]
+    return [
+        np.concatenate([arrays[gate + k] for gate in order], axis=-1) for k in range(KERAS_1_ARRAYS)
+    ]
 
 
 def with_hard_sigmoid_of_keras_3(arrays: Sequence[Array], gates: int) -> list[Array]:
@@ -134,7 +135,7 @@ def with_hard_sigmoid_of_keras_3(arrays: Sequence[Array], gates: int) -> list[Ar
     Returns:
       New arrays.
     """
-    ratios = np.where(_RECURRENT_GATES[gates], HARD_SIGMOID_RATIO, 1.0)
+    ratios = np.where(_cells.BY_GATES[gates].recurrent, HARD_SIGMOID_RATIO, 1.0)
     return [_scaled(a, np.repeat(ratios, a.shape[-1] // gates)) for a in arrays]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.block_cell import BlockCellFormat
@@ -50,10 +51,7 @@ class LSTMWeights(
       ValueError: the shapes or dtypes of the arrays are inconsistent.
     """
 
-    _GATES = "ifco"
-    _OUTPUT_MAJOR_GATES = "ifco"
-    _ONNX_GATES = "iofc"
-    _MODE = "lstm"
+    _CELL = _cells.LSTM
 
     @classmethod
     def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
@@ -95,7 +96,7 @@ class MPSGraphFormat(Weights):
                 "recurrent_bias": one_bias[rows],
             }
             ifo = None if peephole is None else _from_peephole(peepholes.ravel()[rows], order)
-            return from_output_major(arrays, order, cls._GATES, ifo)
+            return from_output_major(arrays, order, cls._CELL.gates, ifo)
 
         of_directions = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
         return cls(tuple(map(cell, of_directions)), directions)
@@ -115,7 +116,7 @@ class MPSGraphFormat(Weights):
         """
         self._require_one_layer("MPSGraph's LSTM")
         order = _gate_order(forget_gate_last)
-        cells = [to_output_major(cell, self._GATES, order) for cell in self.cells]
+        cells = [to_output_major(cell, self._CELL.gates, order) for cell in self.cells]
         recurrent = np.stack([cell["recurrent"] for cell in cells])
         peepholes = [_to_peephole(c.peephole, order) for c in self.cells if c.peephole is not None]
         one = self.directions == 1
@@ -128,12 +129,12 @@ class MPSGraphFormat(Weights):
 
 
 def _gate_order(forget_gate_last: bool) -> str:
-    return "icfo" if forget_gate_last else "ifco"
+    return _cells.BLOCK if forget_gate_last else _cells.LSTM.gates
 
 
 def _from_peephole(peephole: Array, order: str) -> Array:
     """From [4H] with gates in this order to [3, H], rows i, f, o."""
-    i, f, c, o = np.split(reordered(peephole, order, "ifco"), 4)
+    i, f, c, o = np.split(reordered(peephole, order, _cells.LSTM.gates), 4)
     require(
         not (c.any() or o.any()),
         "peephole must be zero for the gates c and o, where only MPSGraph's reads the previous "
@@ -150,4 +151,4 @@ def _to_peephole(peephole: Array, order: str) -> Array:
         "MPSGraph's output gate reads the previous cell state, not the new one, so that only zero "
         "peepholes of it can be written; use to_keras, to_block_cell or to_onnx",
     )
-    return reordered(np.concatenate([i, f, np.zeros_like(i), o]), "ifco", order)
+    return reordered(np.concatenate([i, f, np.zeros_like(i), o]), _cells.LSTM.gates, order)

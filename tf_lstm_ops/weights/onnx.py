@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights import onnx_file
 from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
@@ -47,6 +48,11 @@ class Onnx(NamedTuple):
     P: Array | None = None
 
 
+def _from_peephole(peephole: Array) -> Array:
+    """From [3H] in ONNX' order to [3, H]."""
+    return reordered(peephole, _cells.ONNX_PEEPHOLES, _cells.PEEPHOLES).reshape(3, -1)
+
+
 class OnnxFormat(Weights):
     """The base class of the formats of the nodes LSTM and GRU; that of the node RNN."""
 
@@ -59,7 +65,7 @@ class OnnxFormat(Weights):
         P: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
-        recurrent, gates = as_numbers("R", R), len(cls._GATES)
+        recurrent, gates = as_numbers("R", R), len(cls._CELL.gates)
         require_shape("R", recurrent, "D", f"{gates}H".removeprefix("1"), "H")
         directions, _, size = recurrent.shape
         rows = gates * size
@@ -80,9 +86,9 @@ class OnnxFormat(Weights):
                     "input_bias": bias[d, :rows],
                     "recurrent_bias": bias[d, rows:],
                 },
-                cls._ONNX_GATES,
-                cls._GATES,
-                None if peephole is None else reordered(peephole[d], "iof", "ifo").reshape(3, size),
+                cls._CELL.onnx,
+                cls._CELL.gates,
+                None if peephole is None else _from_peephole(peephole[d]),
             )
             for d in range(directions)
         ]
@@ -124,9 +130,9 @@ class OnnxFormat(Weights):
           ValueError: there is more than one layer, or a projection.
         """
         self._require_one_layer("an ONNX node")
-        cells = [to_output_major(cell, self._GATES, self._ONNX_GATES) for cell in self.cells]
+        cells = [to_output_major(cell, self._CELL.gates, self._CELL.onnx) for cell in self.cells]
         peepholes = [
-            reordered(cell.peephole.ravel(), "ifo", "iof")
+            reordered(cell.peephole.ravel(), _cells.PEEPHOLES, _cells.ONNX_PEEPHOLES)
             for cell in self.cells
             if cell.peephole is not None
         ]

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
     from tf_lstm_ops.onnx_graph.recurrent import Found, RecurrentNode
 
-_CLASSES = {
-    "LSTM": "LSTMWeights",
-    recurrent.QUANTIZED: "LSTMWeights",
-    "GRU": "GRUWeights",
-    "RNN": "RNNWeights",
-}
 _MOST_LISTED = 20
 # Functions without parameters that Keras has under a name: ONNX' names to Keras'.
 _KERAS_NAMES = {name: name for name in ("tanh", "sigmoid", "relu", "softsign", "softplus")}
@@ -152,7 +146,7 @@ def _why_none(model: onnx.ModelProto) -> str:
 
 
 def _chosen(found: list[Found], kind: str, node: str | None) -> list[Found]:
-    fitting = [each for each in found if _CLASSES[each.node.op_type] == kind]
+    fitting = [each for each in found if each.cell.weights == kind]
     if node is not None:
         named = _named(found, node)
         require(named, f"there is no node {short(node)!r}; pass node=, one of {_listed(found)}")
@@ -160,11 +154,11 @@ def _chosen(found: list[Found], kind: str, node: str | None) -> list[Found]:
             len(named) == 1,
             f"there are several nodes {short(node)!r}; pass node=, one of {_listed(named)}",
         )
-        right = _CLASSES[named[0].node.op_type]
+        right = named[0].cell.weights
         require(right == kind, f"{_described(named[0])} is read by {right}.from_onnx")
         return named
     if not fitting:
-        classes = sorted({_CLASSES[each.node.op_type] for each in found})
+        classes = sorted({each.cell.weights for each in found})
         raise ValueError(
             f"there is no node for {kind}; {' and '.join(f'{c}.from_onnx' for c in classes)} read "
             f"{_listed(found)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights import onnx_file
 from tf_lstm_ops.weights.arrays import Array
@@ -57,10 +58,7 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
 
     activation: str = "tanh"
 
-    _GATES = "h"
-    _OUTPUT_MAJOR_GATES = "h"
-    _ONNX_GATES = "h"
-    _MODE = "rnn_tanh"  # rnn_relu has the same layout
+    _CELL = _cells.SIMPLE_RNN
 
     def __post_init__(self) -> None:
         self._require_no_options("a plain RNN")

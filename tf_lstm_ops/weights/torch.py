@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops import _received
+from tf_lstm_ops import _cells, _received
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights.arrays import Array, as_numbers, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
@@ -24,8 +24,6 @@ _FIRST, _FIRST_OF_CELL = "weight_ih_l0", "weight_ih"
 _BIASES = {"input_bias", "recurrent_bias"}
 # The names of arrays of which PyTorch computes a weight, behind the module's own name.
 _COMPUTED = re.compile(r"(weight|bias)\w*_(g|v|orig|mask)|parametrizations\..+")
-_KINDS: dict[float, str] = {1: "a plain RNN", 3: "a GRU", 4: "an LSTM"}  # by the number of gates
-_CLASSES = {"a plain RNN": "RNNWeights", "a GRU": "GRUWeights", "an LSTM": "LSTMWeights"}
 
 
 class TorchFormat(Weights):
@@ -51,7 +49,7 @@ class TorchFormat(Weights):
         """
         given = _state_dict(state_dict)
         own = _own_names(given, prefix)
-        cells, directions = _cells(own)
+        cells, directions = _names_of_cells(own)
         kinds = _required_kinds(cells, own)
         for kind, name in ((kind, names[kind]) for names in cells for kind in kinds):
             require(name in own, _missing(kind, prefix + name))
@@ -67,10 +65,10 @@ class TorchFormat(Weights):
     @classmethod
     def _from_cell(cls, found: dict[str, Array]) -> CellWeights:
         """From the arrays of a cell by kind; the biases may be absent."""
-        _require_kind(found, len(cls._GATES))
+        _require_kind(found, cls._CELL)
         zero = np.zeros(found["input"].shape[0], found["input"].dtype)
         biased = {"input_bias": zero, "recurrent_bias": zero, **found}
-        gates = cls._OUTPUT_MAJOR_GATES, cls._GATES
+        gates = cls._CELL.output_major, cls._CELL.gates
         return from_output_major(biased, *gates, found.get("peephole"))
 
     def to_torch(self, *, bias: bool = True) -> dict[str, Array]:
@@ -95,7 +93,7 @@ class TorchFormat(Weights):
         """The arrays with PyTorch's names, and peepholes, which PyTorch does not have."""
         for k, cell in enumerate(self.cells):
             names = _torch_names(_end(*divmod(k, self.directions)))
-            arrays = to_output_major(cell, self._GATES, self._OUTPUT_MAJOR_GATES)
+            arrays = to_output_major(cell, self._CELL.gates, self._CELL.output_major)
             if cell.peephole is not None:
                 arrays["peephole"] = np.array(cell.peephole)
             for kind, array in arrays.items():
@@ -159,7 +157,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(name if len(name) < 60 else f"{name[:60]}..." for name in first[:5]) + more
 
 
-def _cells(own: Collection[str]) -> tuple[list[dict[str, str]], int]:
+def _names_of_cells(own: Collection[str]) -> tuple[list[dict[str, str]], int]:
     """PyTorch's names of the arrays of each cell, and the number of directions."""
     if _FIRST not in own:
         return [_torch_names("")], 1
@@ -185,13 +183,14 @@ def _array(given: Mapping[str, Any], key: str, kind: str) -> Array:
     return as_numbers(key, given[key], 1 if kind in _BIASES else 2)
 
 
-def _require_kind(found: Mapping[str, Array], gates: int) -> None:
+def _require_kind(found: Mapping[str, Array], wanted: _cells.Cell) -> None:
     """Checks that the arrays of a cell are those of the wanted kind of module."""
-    cell = found.get("projection", found["recurrent"]).shape[-1]
-    kind = _KINDS.get(found["input"].shape[0] / max(cell, 1), "another module")
-    wanted = _KINDS[gates]
-    hint = f"; use {_CLASSES[kind]}" if kind in _CLASSES else ""
-    require(kind == wanted, f"the weights are those of {kind}, not of {wanted}{hint}")
+    units = found.get("projection", found["recurrent"]).shape[-1]
+    gates, rest = divmod(found["input"].shape[0], max(units, 1))
+    cell = None if rest else _cells.BY_GATES.get(gates)
+    what = f"{cell.words}, not of {wanted.words}; use {cell.weights}" if cell else "another module"
+    what = what if cell else f"{what}, not of {wanted.words}"
+    require(cell is wanted, f"the weights are those of {what}")
     # Before arrays of these sizes are made: they may be any numbers if there are no elements.
     rows = found["input"].shape[0]
     require(found["recurrent"].shape[1] > 0, "the size of h must be positive but is 0")

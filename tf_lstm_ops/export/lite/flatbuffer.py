@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _tf_private
+from tf_lstm_ops import _cells, _tf_private
 from tf_lstm_ops.export.lite.layers import FUSED_OP, Recurrent
 from tf_lstm_ops.keras import op_arguments
 
@@ -147,7 +147,9 @@ def _finish_op(model: Any, graph: Any, op: Any, layer: Any) -> None:
     if peephole is None:
         return
     like = graph.tensors[op.inputs[_INPUT_TO_FORGET]]
-    for position, row, gate in zip(_PEEPHOLES, np.asarray(peephole), b"ifo", strict=True):
+    for position, row, gate in zip(
+        _PEEPHOLES, np.asarray(peephole), _cells.PEEPHOLES.encode(), strict=True
+    ):
         name = b"peephole_" + bytes([gate])
         op.inputs[position] = _add_constant(model, graph, name, row, like)
 

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, layers
 from tf_lstm_ops.inference.axes import Factor, Product, Traced, settled, with_groups
 from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand
-from tf_lstm_ops.inference.layers.recurrent import Recurrent
+from tf_lstm_ops.inference.layers.recurrent import Recurrent, layer_class
 from tf_lstm_ops.inference.parts import part_of
 from tf_lstm_ops.onnx_graph.attributes import short
 from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
-from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+from tf_lstm_ops.weights.canonical import class_of
 
 _X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
 _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
@@ -101,7 +102,7 @@ def _require_plain(call: Call, read: RecurrentNode) -> None:
 
 def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list[Any]:
     """The values of the initial states in the order of a session; none for zeros."""
-    given = [call.operand(k) for k in ((_H, _C) if call.node.op_type == "LSTM" else (_H,))]
+    given = [call.operand(k) for k in (_H, _C)[: len(_cells.BY_COMMON[call.node.op_type].states)]]
     if all(map(_is_zero, given)):
         return []
     states: list[list[Any]] = []
@@ -156,7 +157,7 @@ def _functions(read: RecurrentNode) -> tuple[str, ...]:
     """The names of the activations, which all directions must share."""
     if len(set(read.activations)) > 1:
         refuse("its directions have different activations")
-    plain = _OF_RNN if read.op_type == "RNN" else (*_PLAIN, _HARD)
+    plain = _OF_RNN if read.cell is _cells.SIMPLE_RNN else (*_PLAIN, _HARD)
     for name in read.activations[0]:
         if name not in plain or (name == _HARD and not _is_hard_sigmoid(read)):
             refuse(f"a session does not have its activation {short(name)}")
@@ -175,25 +176,12 @@ def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurren
         "go_backwards": read.direction == "reverse",
         "name": call.node.name or call.node.op_type,
     }
-    kind = call.node.op_type
-    if kind == "LSTM":
-        layer: Recurrent = layers.LSTM(
-            LSTMWeights.from_onnx(read.W, read.R, read.B, read.P),
-            activation=functions[1],
-            recurrent_activation=functions[0],
-            **options,
-        )
-    elif kind == "GRU":
-        weights = GRUWeights.from_onnx(
-            read.W, read.R, read.B, linear_before_reset=read.linear_before_reset
-        )
-        layer = layers.GRU(
-            weights, activation=functions[1], recurrent_activation=functions[0], **options
-        )
-    else:
-        layer = layers.SimpleRNN(
-            RNNWeights.from_onnx(read.W, read.R, read.B), activation=functions[0], **options
-        )
+    given: dict[str, Any] = {} if read.P is None else {"P": read.P}
+    if read.cell is _cells.GRU:
+        given["linear_before_reset"] = read.linear_before_reset
+    own = class_of(read.cell).from_onnx(read.W, read.R, read.B, **given)
+    options |= zip(read.cell.activations, functions, strict=False)  # the third is the second
+    layer: Recurrent = layer_class(own)(own, **options)
     # ONNX keeps the order of the steps in all directions.
     layer.records = [
         dataclasses.replace(record, flags=record.flags & ~file.ORDER_OF_COMPUTATION)
@@ -202,4 +190,4 @@ def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurren
     return layer, needs_states
 
 
-FUNCTIONS: dict[str, Function] = dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent)
+FUNCTIONS: dict[str, Function] = dict.fromkeys(_cells.BY_COMMON, _recurrent)

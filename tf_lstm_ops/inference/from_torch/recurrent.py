@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import naming
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import BTC, TBC, Entry, Kind
-from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
-
-_CLASSES: Mapping[str, tuple[Any, Any, int]] = {
-    "LSTM": (LSTMWeights, layers.LSTM, 4),
-    "GRU": (GRUWeights, layers.GRU, 3),
-    "RNN": (RNNWeights, layers.SimpleRNN, 1),
-}
+from tf_lstm_ops.inference.layers.recurrent import layer_class
+from tf_lstm_ops.weights.canonical import class_of
 
 
 def _build(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    weights, layer, _ = _CLASSES[entry.kind]
     with naming(entry.label):
-        read = weights.from_torch(entry.arrays)
+        read = class_of(_cells.BY_COMMON[entry.kind]).from_torch(entry.arrays)
     options: dict[str, Any] = {"return_sequences": bool(entry.options["return_sequences"])}
     if entry.kind == "RNN":
         options["activation"] = entry.options["nonlinearity"]
-    return [layer(read, **options, name=entry.label)]
+    return [layer_class(read)(read, **options, name=entry.label)]
 
 
 def _orders(entry: Entry, rank: int) -> Sequence[str]:
@@ -36,7 +31,7 @@ def _sizes(entry: Entry) -> Mapping[str, Any]:
     rows, inputs = arrays["weight_ih_l0"].shape
     found = {
         "input_size": inputs,
-        "hidden_size": rows // _CLASSES[entry.kind][2],
+        "hidden_size": rows // len(_cells.BY_COMMON[entry.kind].gates),
         "num_layers": sum(name[:11] == "weight_ih_l" and name[11:].isdigit() for name in arrays),
         "bias": "bias_ih_l0" in arrays,
         "bidirectional": "weight_ih_l0_reverse" in arrays,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
@@ -15,7 +16,6 @@ from tf_lstm_ops.inference.layers.base import Layer
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 
 _FUNCTIONS = tuple(file.FUNCTIONS)
-_LSTM_CELLS = (file.LSTM, file.LAYER_NORM_LSTM)
 
 
 class Recurrent(Layer):
@@ -44,7 +44,7 @@ class Recurrent(Layer):
         """The number of states of one layer of the stack."""
         record = self.records[-1]
         directions = 2 if record.directions == file.BOTH else 1
-        return directions * (2 if record.cell in _LSTM_CELLS else 1)
+        return directions * len(_cells.BY_NUMBER[record.cell].states)
 
     def __call__(self, *inputs: Any, initial_state: Any = None) -> Any:
         """Adds the layer to the graph of its inputs.
@@ -92,7 +92,15 @@ def _flags(return_sequences: bool, zero_output_for_mask: bool) -> int:
 
 
 def _stack(
-    weights: Any, arrays_of: Any, go_backwards: bool, merge_mode: str, flags: int, **fields: Any
+    weights: Any,
+    arrays_of: Any,
+    go_backwards: bool,
+    merge_mode: str,
+    flags: int,
+    *,
+    name: str,
+    cell: _cells.Cell,
+    **fields: Any,
 ) -> list[file.Layer]:
     """The records of all layers of weights, of which the last one has `flags`."""
     merge = checks.choice("merge_mode", merge_mode, [*file.MERGE_MODES])
@@ -101,14 +109,14 @@ def _stack(
     is_both = weights.directions == 2
     records = []
     for n in range(weights.num_layers):
-        cells = weights.cells[n * weights.directions : (n + 1) * weights.directions]
-        arrays = [arrays_of(cell) for cell in cells]
+        own = weights.cells[n * weights.directions : (n + 1) * weights.directions]
+        arrays = [arrays_of(each) for each in own]
         is_last = n == weights.num_layers - 1
         backwards_flag = file.ORDER_OF_COMPUTATION if go_backwards and is_last else 0
-        units = arrays[0]["recurrent_kernel"].shape[1] // fields["gates"]
+        units = arrays[0]["recurrent_kernel"].shape[1] // len(cell.gates)
         records.append(
             file.Layer(
-                fields["name"] + (f" (layer {n})" if weights.num_layers > 1 else ""),
+                name + (f" (layer {n})" if weights.num_layers > 1 else ""),
                 file.RECURRENT,
                 *(arrays[0]["kernel"].shape[0], units, arrays[0]["recurrent_kernel"].shape[0]),
                 directions=file.BOTH
@@ -120,7 +128,8 @@ def _stack(
                 merge=(file.MERGE_MODES[merge if is_last else "concat"]) if is_both else 0,
                 flags=(flags if is_last else file.RETURNS_SEQUENCE) | backwards_flag,
                 arrays=arrays,
-                **{k: v for k, v in fields.items() if k not in ("name", "gates")},
+                cell=cell.number,
+                **fields,
             )
         )
     return records
@@ -201,8 +210,7 @@ class LSTM(Recurrent):
             merge_mode,
             _flags(return_sequences, zero_output_for_mask),
             name=name or "LSTM",
-            gates=4,
-            cell=file.LSTM,
+            cell=_cells.LSTM,
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
             number=float(cell_clip or 0.0),
@@ -258,8 +266,7 @@ class GRU(Recurrent):
             merge_mode,
             _flags(return_sequences, zero_output_for_mask),
             name=name or "GRU",
-            gates=3,
-            cell=file.GRU if reset_after else file.RESET_BEFORE_GRU,
+            cell=_cells.GRU if reset_after else _cells.RESET_BEFORE_GRU,
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
         )
@@ -309,11 +316,30 @@ class SimpleRNN(Recurrent):
             merge_mode,
             _flags(return_sequences, zero_output_for_mask),
             name=name or "SimpleRNN",
-            gates=1,
-            cell=file.SIMPLE_RNN,
+            cell=_cells.SIMPLE_RNN,
             activation=_function("activation", function),
         )
         super().__init__(records, name, return_state)
+
+
+# The layer for the weights of a cell, whatever reset_after is.
+BY_FAMILY: dict[_cells.Cell, Any] = {
+    _cells.LSTM: LSTM,
+    _cells.GRU: GRU,
+    _cells.SIMPLE_RNN: SimpleRNN,
+}
+
+
+def layer_class(weights: Any) -> Any:
+    """The layer of weights.
+
+    Args:
+      weights: of `tf_lstm_ops.weights`.
+
+    Returns:
+      The class `LSTM`, `GRU` or `SimpleRNN`.
+    """
+    return BY_FAMILY[type(weights)._CELL]
 
 
 # The fields in which two directions differ.

@@ -8,15 +8,17 @@ from typing import Any
 import keras
 import numpy as np
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _cells, _keras_private
 from tf_lstm_ops.keras.old_files.arguments import LINEAR
 from tf_lstm_ops.weights import keras_2
 from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 # The number of gates of a cell, by the name of its class or of a base.
-_GATES = {"LSTMCell": 4, "ConvLSTMCell": 4, "GRUCell": 3}
-_ARRAYS_OF_KERAS_1 = {3: 9, 4: 12}  # by gates
+_GATES = {
+    **{f"{cell.keras}Cell": len(cell.gates) for cell in (_cells.LSTM, _cells.GRU)},
+    "ConvLSTMCell": len(_cells.LSTM.gates),
+}
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
 
 
@@ -158,7 +160,7 @@ def _converted(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:
     """The arrays as Keras 3 has them."""
     gates = _gates(layer)
     if gates is not None:
-        if len(arrays) == _ARRAYS_OF_KERAS_1[gates]:
+        if len(arrays) == keras_2.KERAS_1_ARRAYS * gates:
             arrays = keras_2.from_keras_1(arrays)
         arrays = keras_2.from_cudnn_layer(arrays, gates)
     if isinstance(layer, _CONVOLUTIONS):
