@@ -34,7 +34,8 @@ class Cell:
       onnx: their order in ONNX.
       modes: the values of cuDNN's rnn_mode.
       states: the letters of the states.
-      activations: the arguments of the layer that are functions, in the order of ONNX.
+      activations: the arguments of the layer that are functions: of the gates, of the candidate
+        and of the cell state. The order is that of ONNX.
       reset_after: of a GRU; None for other cells.
       is_normalized: whether it has layer normalisation.
     """
@@ -73,6 +74,7 @@ LSTM = Cell(
     *("KerasLSTM", 1, "LSTM", "LSTM", "an LSTM"),
     *("ifco", "ifco", "iofc", ("lstm",)),
     states="hc",
+    activations=("recurrent_activation", "activation", "activation"),
 )
 GRU = Cell(
     *("KerasGRU", 2, "GRU", "GRU", "a GRU"),

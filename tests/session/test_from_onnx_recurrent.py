@@ -92,15 +92,21 @@ def test_activations(op: str, direction: str) -> None:
         check(model(nodes, ("T", "B", FEATURES), weights(op, count)))
 
 
+# Functions with the alpha and beta of those of a session.
+NUMBERS: dict[str, dict[str, list[float]]] = {
+    "HardSigmoid": {"activation_alpha": [1 / 6], "activation_beta": [0.5]},
+    "Elu": {"activation_alpha": [1.0]},
+    "LeakyRelu": {"activation_alpha": [0.2]},
+    "Affine": {"activation_alpha": [1.0], "activation_beta": [0.0]},
+}
+
+
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
-def test_hard_sigmoid(direction: str) -> None:
+@pytest.mark.parametrize("function", NUMBERS)
+def test_activations_with_numbers(function: str, direction: str) -> None:
     count = directions_of(direction)
-    options = {
-        "activations": ["HardSigmoid", "Tanh", "Tanh"] * count,
-        "activation_alpha": [1 / 6] * count,
-        "activation_beta": [0.5] * count,
-        "direction": direction,
-    }
+    options = {name: values * count for name, values in NUMBERS[function].items()}
+    options |= {"activations": [function, "Tanh", "Tanh"] * count, "direction": direction}
     check(model([layer("LSTM", **options)], ("T", "B", FEATURES), weights("LSTM", count)))
 
 

@@ -155,8 +155,8 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         ["LSTM_y", "g and h differ"],
     ),
     "an unknown activation": (
-        recurrent("LSTM", activations=["Sigmoid", "Affine", "Affine"]),
-        ["LSTM_y", "activation affine"],
+        recurrent("LSTM", activations=["Sigmoid", "ScaledTanh", "ScaledTanh"]),
+        ["LSTM_y", "activation scaledtanh"],
     ),
     "an activation of RNN": (recurrent("RNN", activations=["Sigmoid"]), ["RNN_y", "sigmoid"]),
     "a hard sigmoid of other numbers": (
@@ -166,6 +166,15 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "a hard sigmoid of ONNX's numbers": (
         recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"]),
         ["LSTM_y", "hardsigmoid"],
+    ),
+    "numbers of two kinds of functions": (
+        recurrent(
+            "GRU",
+            activations=["HardSigmoid", "Elu"],
+            activation_alpha=[1 / 6, 1.0],
+            activation_beta=[0.5],
+        ),
+        ["GRU_y", "alpha and beta belong"],
     ),
     "a hard sigmoid of other numbers backwards": (
         recurrent(

@@ -14,23 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import weights
+from tf_lstm_ops import _activations, _cells, weights
 
 # Positions of the inputs that our ops share.
 _X, _MASK, _INITIAL_H = 0, 1, 2
 
 # Activations that ONNX' recurrent nodes have: the name, alpha and beta. ONNX Runtime takes the next
 # value of a node's lists for each function that has an alpha or a beta, so others must have none.
-_ACTIVATIONS: dict[str, tuple[str, float | None, float | None]] = {
-    "linear": ("Affine", 1.0, 0.0),
-    "relu": ("Relu", None, None),
-    "tanh": ("Tanh", None, None),
-    "sigmoid": ("Sigmoid", None, None),
-    "hard_sigmoid": ("HardSigmoid", 1 / 6, 0.5),
-    "softsign": ("Softsign", None, None),
-    "elu": ("Elu", 1.0, None),
-    "leaky_relu": ("LeakyRelu", 0.2, None),
-}
+_ACTIVATIONS = {f.name: f.onnx_cell for f in _activations.TABLE if f.is_of_cells and f.onnx_cell}
 ACTIVATIONS = frozenset(_ACTIVATIONS)
 
 
@@ -47,14 +38,13 @@ def handlers() -> dict[str, tuple[Any, list[Any]]]:
 
 def _lstm(graph: Any, node: Any, _name: str, _args: Any) -> None:
     arrays = [a for a in (_constant(node, k) for k in (4, 5, 6, 7)) if a.size]
-    # One for the gates, one for the candidate, one for the cell state.
-    attributes = _activations(node, ("recurrent_activation", "activation", "activation"))
+    attributes = _functions(node, _cells.LSTM)
     _replace(graph, node, "LSTM", weights.LSTMWeights.from_keras(arrays).to_onnx(), attributes)
 
 
 def _gru(graph: Any, node: Any, _name: str, _args: Any) -> None:
     arrays = [a for a in (_constant(node, k) for k in (3, 4, 5)) if a.size]
-    attributes = _activations(node, ("recurrent_activation", "activation"))
+    attributes = _functions(node, _cells.GRU)
     attributes["linear_before_reset"] = int(node.type == "TfLstmOps>KerasGRU")
     _replace(graph, node, "GRU", weights.GRUWeights.from_keras(arrays).to_onnx(), attributes)
 
@@ -68,10 +58,10 @@ def _rnn(graph: Any, node: Any, _name: str, _args: Any) -> None:
     _replace(graph, node, "RNN", weights.RNNWeights.from_keras(arrays).to_onnx(), attributes)
 
 
-def _activations(node: Any, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _functions(node: Any, cell: _cells.Cell) -> dict[str, Any]:
     """The attributes for the activations of a node; none for those that it has by default."""
-    names = [node.get_attr_str(argument) for argument in arguments]
-    if names[0] == "sigmoid" and set(names[1:]) == {"tanh"}:
+    names = [node.get_attr_str(argument) for argument in cell.activations]
+    if names == [_activations.DEFAULTS[argument] for argument in cell.activations]:
         return {}
     used, alpha, beta = zip(*(_ACTIVATIONS[name] for name in names), strict=True)
     lists = {"activation_alpha": alpha, "activation_beta": beta}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops import _activations
 from tf_lstm_ops.inference import quantization
 
 Array = npt.NDArray[Any]
@@ -26,18 +27,9 @@ FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 MERGE_MODES = {"concat": 1, "sum": 2, "mul": 3, "ave": 4}
 RETURNS_SEQUENCE, ZERO_WHERE_MASKED, CARRIES_NORMALIZED_STATE, ORDER_OF_COMPUTATION = 1, 2, 4, 8
 RETURNS_STATE, RETURNS_MASK = 16, 32
-_NAMES = (
-    *("linear", "relu", "tanh", "sigmoid", "hard_sigmoid", "hard_tanh", "softsign", "elu"),
-    *("leaky_relu", "silu", "gelu"),
-)
-FUNCTIONS = {name: number for number, name in enumerate(_NAMES)}
-DENSE_FUNCTIONS = {**FUNCTIONS, "softmax": 16}  # those of version 1
-_NAMES_2 = (
-    *("relu_with", "elu_with", "celu", "selu", "softplus", "squareplus", "soft_shrink"),
-    *("hard_shrink", "tanh_shrink", "threshold", "sparse_plus", "sparse_sigmoid", "exponential"),
-    *("hard_silu", "mish", "log_sigmoid", "log_softmax", "gelu_tanh", "prelu"),
-)
-ALL_FUNCTIONS = DENSE_FUNCTIONS | {name: number for number, name in enumerate(_NAMES_2, 17)}
+ALL_FUNCTIONS = {each.name: each.number for each in _activations.TABLE}
+FUNCTIONS = {name: ALL_FUNCTIONS[name] for name in _activations.OF_CELLS}
+DENSE_FUNCTIONS = {**FUNCTIONS, "softmax": ALL_FUNCTIONS["softmax"]}  # those of version 1
 ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole", "projection"),
     *("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),

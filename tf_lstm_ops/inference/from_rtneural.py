@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops import _cells, _files
+from tf_lstm_ops import _activations, _cells, _files
 from tf_lstm_ops._refusal import naming, within
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.graph import Value
@@ -23,7 +23,8 @@ from tf_lstm_ops.weights.canonical import class_of
 
 Array = npt.NDArray[np.float32]
 
-_FUNCTIONS = {"": "linear", **{f: f for f in ("tanh", "relu", "sigmoid", "softmax", "elu")}}
+_FUNCTIONS = {f.name: f.name for f in _activations.TABLE if f.is_of_rtneural}
+_FUNCTIONS[""] = _FUNCTIONS.pop("linear")
 _MOST = 1 << 24  # of every size
 _MODEL_DATA = {  # of GuitarML
     *("model", "unit_type", "input_size", "output_size", "hidden_size", "num_layers"),

@@ -6,16 +6,16 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops.inference import file, layers
+from tf_lstm_ops import _activations
+from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.layers.activations import Function
 from tf_lstm_ops.inference.recurrent_layers import unsupported
 from tf_lstm_ops.keras.activations import described, name_of
 
 # Functions that recurrent layers of a session do not have. Each has its default arguments.
 _OTHERS = (
-    *("softmax", "relu6", "celu", "selu", "softplus", "squareplus", "soft_shrink", "hard_shrink"),
-    *("tanh_shrink", "sparse_plus", "sparse_sigmoid", "exponential", "hard_silu", "mish"),
-    *("log_sigmoid", "log_softmax"),
+    *(f.name for f in _activations.TABLE if f.is_of_keras and not f.is_of_cells),
+    _activations.RELU6,
 )
 
 
@@ -41,7 +41,7 @@ def function(layer: Any, activation: Any) -> Function:
     raise unsupported(
         layer,
         f"its activation is {described(activation)}, not one of "
-        f"{', '.join((*file.FUNCTIONS, *_OTHERS))}",
+        f"{', '.join((*_activations.OF_CELLS, *_OTHERS))}",
     )
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import op_definitions
+from tf_lstm_ops._activations import DEFAULTS, OF_PLAIN_RNN
 from tf_lstm_ops.keras import layer_norm, lstm_cell
 from tf_lstm_ops.keras.activations import described, name_of
 from tf_lstm_ops.keras.fused import own_option
 
-_DEFAULTS = {"activation": "tanh", "recurrent_activation": "sigmoid"}
 # The inputs that are weights, besides those of all ops.
 _OWN_WEIGHTS = {
     "KerasLSTM": ("peephole", "projection"),
@@ -27,7 +27,6 @@ _OWN_WEIGHTS = {
 # The own arguments of LSTM that an op computes together and with every activation of the op.
 # The others have a fused op if it has an attribute of their name, and if nothing else is given.
 _COMBINED = {"KerasLSTM": {"use_peephole", "cell_clip", "projection_size", "proj_clip"}}
-SIMPLE_RNN_ACTIVATIONS = ("tanh", "relu")
 _NAMES_IN_CELLS = {"peephole": "peephole_kernel", "projection": "projection_kernel"}
 
 
@@ -59,7 +58,7 @@ def has_default_activations(layer: Any) -> bool:
     Returns:
       True if they are tanh and sigmoid.
     """
-    return all(name_of(getattr(layer.cell, name)) == only for name, only in _DEFAULTS.items())
+    return all(name_of(getattr(layer.cell, name)) == only for name, only in DEFAULTS.items())
 
 
 def unrolled_differs(layer: Any) -> bool:
@@ -93,11 +92,11 @@ def why_no_op(layer: Any) -> str | None:
       The reason; None if an op has them.
     """
     if op_of(layer) == "KerasSimpleRNN":
-        if name_of(layer.cell.activation) in SIMPLE_RNN_ACTIVATIONS:
+        if name_of(layer.cell.activation) in OF_PLAIN_RNN:
             return None
         return f"activation is {described(layer.cell.activation)}, neither tanh nor relu"
     has_all_activations = "activation" in op_definitions.attributes(op_of(layer))
-    for name, only in _DEFAULTS.items():
+    for name, only in DEFAULTS.items():
         function = getattr(layer.cell, name)
         if has_all_activations and name_of(function) is None:
             return f"{name} is {described(function)}, which has no fused op"
@@ -116,7 +115,7 @@ def _why_not_together(layer: Any) -> str | None:
         lacks = [name for name in given if name not in _COMBINED.get(op, ())]
         beside = [name for name in given if name not in lacks]
         beside += [
-            name for name in _DEFAULTS if name_of(getattr(layer.cell, name)) != _DEFAULTS[name]
+            name for name in DEFAULTS if name_of(getattr(layer.cell, name)) != DEFAULTS[name]
         ]
     if lacks and (beside or lacks[1:] or lacks[0] not in op_definitions.attributes(op)):
         with_others = f"{' and '.join(beside)} with " if beside else ""
@@ -171,7 +170,7 @@ def attributes(layer: Any) -> dict[str, Any]:
     """
     op, found = op_of(layer), dict[str, Any]()
     for name in op_definitions.attributes(op):
-        if name in _DEFAULTS:
+        if name in DEFAULTS:
             found[name] = name_of(getattr(layer.cell, name))
         elif name == "epsilon":
             found[name] = own_option(layer, "layer_normalization_epsilon")

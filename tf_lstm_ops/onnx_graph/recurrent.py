@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tf_lstm_ops import _cells
+from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse, require, within
 from tf_lstm_ops.onnx_graph import schemas
 from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label, short
@@ -28,10 +28,9 @@ _CELLS = {**_cells.BY_COMMON, QUANTIZED: _cells.LSTM}
 _DOMAINS = {QUANTIZED: "com.microsoft"}
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 # Of one direction, if a node names none.
-DEFAULT_ACTIVATIONS = {
-    _cells.LSTM: ("sigmoid", "tanh", "tanh"),
-    _cells.GRU: ("sigmoid", "tanh"),
-    _cells.SIMPLE_RNN: ("tanh",),
+_DEFAULT_ACTIVATIONS = {
+    cell: tuple(_activations.DEFAULTS[argument] for argument in cell.activations)
+    for cell in _cells.FAMILIES
 }
 
 
@@ -85,7 +84,7 @@ class RecurrentNode:
     @property
     def has_default_activations(self) -> bool:
         """Whether the functions are those of a node that names none."""
-        return set(self.activations) == {DEFAULT_ACTIVATIONS[self.cell]}
+        return set(self.activations) == {_DEFAULT_ACTIVATIONS[self.cell]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -181,7 +180,7 @@ def _read(
         label=words,
         hidden_size=size,
         direction=direction,
-        activations=_activations(given, op, _DIRECTIONS[direction]),
+        activations=_functions(given, op, _DIRECTIONS[direction]),
         activation_alpha=tuple(_option(given, "activation_alpha", [], list)),
         activation_beta=tuple(_option(given, "activation_beta", [], list)),
         clip=_option(given, "clip", None, float),
@@ -199,8 +198,8 @@ def _option(given: Attributes, name: str, default: Any, kind: type) -> Any:
     return value
 
 
-def _activations(given: Attributes, op: str, directions: int) -> tuple[tuple[str, ...], ...]:
-    default = DEFAULT_ACTIVATIONS[_CELLS[op]]
+def _functions(given: Attributes, op: str, directions: int) -> tuple[tuple[str, ...], ...]:
+    default = _DEFAULT_ACTIVATIONS[_CELLS[op]]
     names = _option(given, "activations", [], list) or list(default) * directions
     require(
         len(names) == directions * len(default) and all(isinstance(name, str) for name in names),

@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tf_lstm_ops import _activations
 from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.onnx_graph import load, recurrent
 from tf_lstm_ops.onnx_graph.attributes import short
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 20
 # Functions without parameters that Keras has under a name: ONNX' names to Keras'.
-_KERAS_NAMES = {name: name for name in ("tanh", "sigmoid", "relu", "softsign", "softplus")}
+_KERAS_NAMES = {
+    f.onnx_cell[0].lower(): f.name
+    for f in _activations.TABLE
+    if f.onnx_cell and f.onnx_cell[1:] == (None, None)
+}
 
 
 def is_file(source: Any) -> bool:
@@ -89,7 +94,7 @@ def warn(layers: list[RecurrentNode]) -> None:
     """
     for layer in layers:
         if layer.op_type != "RNN" and not layer.has_default_activations:
-            message = f"{layer.label} has the activations {_activations(layer)}"
+            message = f"{layer.label} has the activations {_words(layer)}"
             warnings.warn(f"{message}, which are not part of the weights", stacklevel=4)
         if layer.clip is not None:
             warnings.warn(
@@ -121,7 +126,7 @@ def rnn_activation(layers: list[RecurrentNode]) -> str:
     return names.pop()
 
 
-def _activations(layer: RecurrentNode) -> str:
+def _words(layer: RecurrentNode) -> str:
     """Their names, and the arguments of a layer that mean them."""
     names = "; ".join(", ".join(map(short, part)) for part in layer.activations)
     gates, *others = layer.activations[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tf_lstm_ops import _cells
+from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights import onnx_file
 from tf_lstm_ops.weights.arrays import Array
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode
-
-_ACTIVATIONS = ("tanh", "relu")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
     def __post_init__(self) -> None:
         self._require_no_options("a plain RNN")
         require(
-            self.activation in _ACTIVATIONS,
+            self.activation in _activations.OF_PLAIN_RNN,
             f"activation must be 'tanh' or 'relu' but is {self.activation!r}",
         )
         super().__post_init__()

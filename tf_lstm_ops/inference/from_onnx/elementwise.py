@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops._activations import TABLE as _TABLE
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.alignment import aligned, joined, of_rank
@@ -33,17 +34,6 @@ from tf_lstm_ops.inference.from_onnx.values import (
 )
 from tf_lstm_ops.onnx_graph.attributes import short
 
-# Operators that are one function of a session, without attributes.
-_FUNCTIONS = {
-    "Relu": "relu",
-    "Tanh": "tanh",
-    "Sigmoid": "sigmoid",
-    "Softplus": "softplus",
-    "Softsign": "softsign",
-    "Mish": "mish",
-    "HardSwish": "hard_swish",
-    "Exp": "exponential",
-}
 # ONNX's defaults of attributes that a function of a session has as constants.
 _SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
 _MERGING = {"Add": layers.Add, "Sum": layers.Add, "Sub": layers.Subtract, "Mul": layers.Multiply}
@@ -62,7 +52,8 @@ def _numbers(call: Call, **defaults: float) -> list[float]:
     return [float(call.attributes.get(name, value)) for name, value in defaults.items()]
 
 
-def _with_numbers(function: str, defaults: Mapping[str, float], call: Call) -> list[Operand]:
+def _plain(function: str, defaults: Mapping[str, float], call: Call) -> list[Operand]:
+    """A function whose numbers are the attributes in their order."""
     numbers = tuple(_numbers(call, **defaults))
     return _applied(layers.Activation((function, numbers)), call.traced())
 
@@ -309,10 +300,8 @@ def _same(call: Call) -> Sequence[Operand]:
 
 
 FUNCTIONS: dict[str, Function] = {
-    **{op: functools.partial(_function, name) for op, name in _FUNCTIONS.items()},
+    **{f.onnx[0]: functools.partial(_plain, f.name, f.onnx[1]) for f in _TABLE if f.onnx},
     **dict.fromkeys([*_MERGING, "Div"], _combination),
-    "Elu": functools.partial(_with_numbers, "elu_with", {"alpha": 1.0}),
-    "Celu": functools.partial(_with_numbers, "celu", {"alpha": 1.0}),
     "LeakyRelu": _leaky_relu,
     "Selu": _selu,
     "ThresholdedRelu": _thresholded_relu,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _cells
+from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, layers
 from tf_lstm_ops.inference.axes import Factor, Product, Traced, settled, with_groups
@@ -20,10 +20,14 @@ from tf_lstm_ops.weights.canonical import class_of
 
 _X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
 _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
-_HARD = "hardsigmoid"
-_HARD_SIGMOID = 1 / 6, 0.5  # alpha and beta of the function of a session
-_PLAIN = ("tanh", "sigmoid", "relu", "softsign")
-_OF_RNN = ("tanh", "relu")
+# The functions of a session by their names in nodes, and the default alpha and beta of ONNX.
+_OF_NODES = {f.onnx_cell[0].lower(): f for f in _activations.TABLE if f.is_of_cells and f.onnx_cell}
+_DEFAULTS: dict[str, tuple[float | None, float | None]] = {
+    "affine": (1.0, 0.0),
+    "hardsigmoid": (0.2, 0.5),
+    "elu": (1.0, None),
+    "leakyrelu": (0.01, None),
+}
 
 
 def _recurrent(call: Call) -> list[Operand]:
@@ -145,23 +149,31 @@ def _of_directions(state: Traced, directions: int) -> list[Any]:
     return [with_groups(part, (part.axes[1], part.axes[2])).value for part in parts]
 
 
-def _is_hard_sigmoid(read: RecurrentNode) -> bool:
-    """Whether the numbers of its hardsigmoid are those of a session. Others are ONNX's defaults."""
-    count = sum(names.count(_HARD) for names in read.activations)
-    alpha, beta = read.activation_alpha, read.activation_beta or (0.5,) * count
-    has_all = len(alpha) == len(beta) == count
-    return has_all and np.allclose([*zip(alpha, beta, strict=True)], _HARD_SIGMOID)
-
-
 def _functions(read: RecurrentNode) -> tuple[str, ...]:
     """The names of the activations, which all directions must share."""
     if len(set(read.activations)) > 1:
         refuse("its directions have different activations")
-    plain = _OF_RNN if read.cell is _cells.SIMPLE_RNN else (*_PLAIN, _HARD)
+    names = _activations.OF_PLAIN_RNN if read.cell is _cells.SIMPLE_RNN else _activations.OF_CELLS
     for name in read.activations[0]:
-        if name not in plain or (name == _HARD and not _is_hard_sigmoid(read)):
+        if name not in _OF_NODES or _OF_NODES[name].name not in names:
             refuse(f"a session does not have its activation {short(name)}")
-    return tuple(name.replace(_HARD, "hard_sigmoid") for name in read.activations[0])
+    _require_numbers(read)
+    return tuple(_OF_NODES[name].name for name in read.activations[0])
+
+
+def _require_numbers(read: RecurrentNode) -> None:
+    """Refuses other values of alpha and beta than those of the functions of a session."""
+    every = [name for names in read.activations for name in names]
+    wanted = {name: _OF_NODES[name].onnx_cell[1:] for name in every if name in _DEFAULTS}  # type: ignore[index]
+    if len({tuple(number is None for number in numbers) for numbers in wanted.values()}) > 1:
+        refuse("to which of its activations alpha and beta belong is not clear")
+    for k, given in enumerate((read.activation_alpha, read.activation_beta)):
+        pairs = [(wanted[n][k], _DEFAULTS[n][k]) for n in every if n in wanted]
+        want, default = ([float(p[j] or 0) for p in pairs if p[j] is not None] for j in (0, 1))
+        found = [*given] or default
+        if want and (len(found) != len(want) or not np.allclose(found, want)):
+            names = " and ".join(map(short, sorted(wanted)))
+            refuse(f"a session does not have its activation {names} with these alpha and beta")
 
 
 def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurrent, bool]:
@@ -180,7 +192,7 @@ def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurren
     if read.cell is _cells.GRU:
         given["linear_before_reset"] = read.linear_before_reset
     own = class_of(read.cell).from_onnx(read.W, read.R, read.B, **given)
-    options |= zip(read.cell.activations, functions, strict=False)  # the third is the second
+    options |= zip(read.cell.activations, functions, strict=True)
     layer: Recurrent = layer_class(own)(own, **options)
     # ONNX keeps the order of the steps in all directions.
     layer.records = [

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tf_lstm_ops import _activations
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import (
     ORDERS,
@@ -22,22 +23,15 @@ def _activation(entry: Entry, function: Function) -> Sequence[layers.Layer]:
     return [layers.Activation(function, entry.label)]
 
 
-def _plain(function: str) -> Kind:
-    """A function without numbers."""
-    return Kind(
-        lambda entry, order: _activation(entry, function),
-        unused=("inplace",),
-        attributes=("args", "kwargs"),
-    )
-
-
-def _with_numbers(function: str, unused: Sequence[str] = ("inplace",), **options: float) -> Kind:
+def _plain(function: str, **options: float) -> Kind:
     """A function whose numbers are the options in their order."""
 
     def build(entry: Entry, order: str) -> Sequence[layers.Layer]:
-        return _activation(entry, (function, [float(entry.options[name]) for name in options]))
+        numbers = [float(entry.options[name]) for name in options]
+        return _activation(entry, (function, numbers) if options else function)
 
-    return Kind(build, options=options, unused=unused)
+    attributes = () if options else ("args", "kwargs")
+    return Kind(build, options=options, unused=("inplace",), attributes=attributes)
 
 
 def _leaky_relu(entry: Entry, order: str) -> Sequence[layers.Layer]:
@@ -90,23 +84,8 @@ def _prelu_orders(entry: Entry, rank: int) -> Sequence[str]:
 
 
 KINDS = {
-    "ReLU": _plain("relu"),
-    "ReLU6": dataclasses.replace(_plain("relu6"), attributes=("min_val", "max_val")),
-    "SELU": _plain("selu"),
-    "SiLU": _plain("silu"),
-    "Mish": _plain("mish"),
-    "Tanh": _plain("tanh"),
-    "Sigmoid": _plain("sigmoid"),
-    "Hardsigmoid": _plain("hard_sigmoid"),
-    "Hardswish": _plain("hard_silu"),
-    "Softsign": _plain("softsign"),
-    "Tanhshrink": _plain("tanh_shrink"),
-    "LogSigmoid": _plain("log_sigmoid"),
-    "ELU": _with_numbers("elu_with", alpha=1.0),
-    "CELU": _with_numbers("celu", alpha=1.0),
-    "Softshrink": _with_numbers("soft_shrink", lambd=0.5),
-    "Hardshrink": _with_numbers("hard_shrink", lambd=0.5),
-    "Threshold": _with_numbers("threshold", threshold=0.0, value=0.0),
+    **{f.torch[0]: _plain(f.name, **f.torch[1]) for f in _activations.TABLE if f.torch},
+    "ReLU6": dataclasses.replace(_plain(_activations.RELU6), attributes=("min_val", "max_val")),
     "LeakyReLU": Kind(_leaky_relu, options={"negative_slope": 0.01}, unused=("inplace",)),
     "Hardtanh": Kind(
         _hardtanh,

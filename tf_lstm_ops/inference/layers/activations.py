@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _activations
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.layers import checks
 from tf_lstm_ops.inference.layers.base import Record
@@ -14,18 +15,8 @@ from tf_lstm_ops.inference.layers.base import Record
 # An activation of a layer: a name, or a name and numbers.
 Function = str | tuple[str, Sequence[float]]
 
-# The numbers of functions that have some, with the defaults of Keras 3.
-_DEFAULTS: dict[str, tuple[float, ...]] = {
-    "relu_with": (0.0, 0.0, 0.0),  # slope, maximum or 0 for none, threshold
-    "elu_with": (1.0,),
-    "celu": (1.0,),
-    "squareplus": (4.0,),
-    "soft_shrink": (0.5,),
-    "hard_shrink": (0.5,),
-    "threshold": (0.0, 0.0),  # threshold, value
-}
-_NAMES = {"relu6": ("relu_with", (0.0, 6.0, 0.0)), "swish": "silu", "hard_swish": "hard_silu"}
-_HIDDEN = ("relu_with", "elu_with", "gelu_tanh", "prelu")  # written by layers and functions only
+# Names for users.
+_NAMES = (*(each.name for each in _activations.TABLE if each.is_named), *_activations.ALIASES)
 
 
 def fields(name: str, function: Function) -> dict[str, Any]:
@@ -41,15 +32,14 @@ def fields(name: str, function: Function) -> dict[str, Any]:
     Raises:
       ValueError: the name is unknown, or numbers are not finite or too many.
     """
-    function = _NAMES.get(function, function) if isinstance(function, str) else function  # type: ignore[assignment]
     if isinstance(function, str):
-        known = [each for each in (*file.ALL_FUNCTIONS, *_NAMES) if each not in _HIDDEN]
-        checks.choice(name, function, known)
-        function = function, _DEFAULTS.get(function, ())
+        checks.choice(name, function, _NAMES)
+        function = _activations.ALIASES.get(function, function)
+    if isinstance(function, str):
+        function = function, _activations.BY_NAME[function].defaults
     text, numbers = function
-    if len(numbers) != len(_DEFAULTS.get(text, ())) or not np.all(
-        np.isfinite(np.asarray(numbers, np.float32))
-    ):
+    fits = len(numbers) == len(_activations.BY_NAME[text].defaults)
+    if not fits or not np.all(np.isfinite(np.asarray(numbers, np.float32))):
         raise ValueError(f"{name}: the numbers of {text} must be finite. Received: {numbers}")
     return {"activation": file.ALL_FUNCTIONS[text], "numbers": tuple(map(float, numbers))}
 
