@@ -17,19 +17,13 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu, _kernels, _tf_private
+from tf_lstm_ops import _cells, _gpu, _kernels, _targets, _tf_private
+from tf_lstm_ops._targets import CUDA, CUDNN, METAL
 
 # What computes a call on a GPU: "cuDNN" is TensorFlow's own CudnnRNNV3; "GPU kernels" and "CPU
 # kernels" are those of this package; "plain ops" is a loop of TensorFlow's ops.
 Path = Literal["no GPU", "cuDNN", "GPU kernels", "plain ops", "CPU kernels"]
 
-# The attributes of KerasLSTM and its gradient that the CUDA kernels have, some for their defaults.
-_CUDA_ATTRIBUTES = {
-    *("go_backwards", "zero_output_for_mask", "return_sequences", "needs_x_grad", "training"),
-    *("cell_clip", "proj_clip", "activation", "recurrent_activation"),
-}
-# Inputs of the layers' ops that the CUDA kernels lack.
-_NOT_ON_CUDA_INPUTS = ("projection", "input_dropout", "recurrent_dropout")
 _ROWS_BEFORE_MACOS_14_4 = 32768
 _PROJECTION = 8  # its position among the inputs of KerasLSTM
 
@@ -67,9 +61,8 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
         return given["input"].dtype != tf.bfloat16
-    if has_other_activations(given) or (op.startswith("Keras") and _has_new_attribute(given)):
-        return False
-    return all(given[name].shape == [0] for name in _NOT_ON_CUDA_INPUTS if name in given)
+    own = _targets.of_call(given)
+    return not op.startswith("Keras") or _targets.computes(CUDA, op.removesuffix("Grad"), own)
 
 
 def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -87,19 +80,6 @@ def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
         return False
     # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
     return not has_kernel(op, arguments) and not arguments.get("dropout")
-
-
-def has_other_activations(attributes: Mapping[str, Any]) -> bool:
-    """Whether a call of a layer's op has other activations than tanh and sigmoid.
-
-    Args:
-      attributes: of the call, by name.
-
-    Returns:
-      False for calls of ops without the two attributes.
-    """
-    gate = attributes.get("recurrent_activation")
-    return gate is not None and (attributes["activation"], gate) != ("tanh", "sigmoid")
 
 
 def on_metal() -> bool:
@@ -136,7 +116,9 @@ def metal_lacks(op: str, arguments: Mapping[str, Any]) -> bool:
     """
     if not op.startswith("CudnnRNN"):
         return False
-    return arguments.get("rnn_mode", "lstm") != "lstm" or bool(arguments.get("num_proj"))
+    cell = _cells.BY_MODE[arguments.get("rnn_mode", _cells.LSTM.modes[0])]
+    given = {"projection_size": True} if arguments.get("num_proj") else {}
+    return not _targets.computes(METAL, f"Stacked{cell.keras}", given)
 
 
 def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -187,35 +169,28 @@ def _cuda_lacks(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether the CUDA kernel of KerasLSTM or of its gradient refuses a call."""
     if tf.executing_eagerly() and not _gpu.status().on:
         return False
+    attributes = {name: v for name, v in kwargs.items() if isinstance(v, bool | int | float | str)}
     projection = args[_PROJECTION] if args else kwargs["projection"]
-    is_other = has_other_activations(kwargs) or _has_new_attribute(kwargs)
-    return is_other or projection.shape != [0]
+    given = _targets.of_call({**attributes, "projection": projection})
+    return not _targets.computes(CUDA, "KerasLSTM", given)
 
 
-def _has_new_attribute(arguments: Mapping[str, Any]) -> bool:
-    """Whether a call of a layer's op sets an attribute that the CUDA kernels do not know."""
-    given = {name: v for name, v in arguments.items() if isinstance(v, bool | int | float | str)}
-    return any(value for name, value in given.items() if name not in _CUDA_ATTRIBUTES)
-
-
-def path(op: str, has_cuda: bool, has_cudnn: bool, has_metal: bool) -> Path:
-    """What computes a call on a GPU.
+def path(op: str, options: tuple[str, _targets.Given]) -> Path:
+    """What computes a layer on a GPU.
 
     Args:
-      op: the op's name without its namespace.
-      has_cuda: whether the op's CUDA kernel, if there is one, has what the call asks for.
-      has_cudnn: whether TensorFlow's op for cuDNN has what the call asks for.
-      has_metal: whether the Metal kernels have it.
+      op: the op that it runs, without its namespace.
+      options: its op and options in `_targets`.
 
     Returns:
       One of Path.
     """
     if _gpu.status().state == "no GPU" or not tf.config.get_visible_devices("GPU"):
         return "no GPU"
-    if _gpu.status().cuda and has_cudnn:
+    if _gpu.status().cuda and _targets.computes(CUDNN, *options):
         return "cuDNN"
     if on_metal():
-        return "GPU kernels" if has_metal else "CPU kernels"
-    if has_cuda and has_kernel(op):
+        return "GPU kernels" if _targets.computes(METAL, *options) else "CPU kernels"
+    if _targets.computes(CUDA, *options) and has_kernel(op):
         return "GPU kernels"
     return "plain ops" if _gpu.status().cuda else "CPU kernels"

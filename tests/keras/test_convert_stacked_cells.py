@@ -153,7 +153,7 @@ REASONS: list[tuple[list[Any], dict[str, Any], str]] = [
             ours.LSTMCell(2, use_peephole=True, dropout=0.5),
         ],
         {},
-        "tf_lstm_ops.keras.StackedLSTM has no dropout=0.5, use_peephole=True",
+        "tf_lstm_ops.keras.StackedLSTM has no use_peephole=True, dropout=0.5",
     ),
     (
         [GRU(2, reset_after=False), GRU(2, reset_after=False)],

@@ -11,7 +11,8 @@ from pairs import Array, Sizes, assert_close, copy_weights, evaluate, make_mask,
 
 import tf_lstm_ops
 from oracle import derivatives, keras_gru_v2, keras_lstm_v2
-from tf_lstm_ops import composite
+from tf_lstm_ops import _targets, composite
+from tf_lstm_ops.keras import options
 
 SIZES = Sizes(batch=3, time=4, inputs=4, units=7)
 ALL = {"return_sequences": True, "return_state": True, "dtype": "float64"}
@@ -204,5 +205,5 @@ def test_bidirectional(reset_after: bool, rng: np.random.Generator) -> None:
 
 
 def test_cudnn_is_not_asked_for_other_activations() -> None:
-    assert tf_lstm_ops.keras.GRU(3)._has_cudnn
-    assert not tf_lstm_ops.keras.GRU(3, **OLD_KERAS)._has_cudnn
+    assert options.why_not(tf_lstm_ops.keras.GRU(3), _targets.CUDNN) is None
+    assert options.why_not(tf_lstm_ops.keras.GRU(3, **OLD_KERAS), _targets.CUDNN)

@@ -1,35 +1,41 @@
 """A new argument of LSTM: code that was not extended refuses it, or computes its loop."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tf_lstm_ops import _gpu, _placement, op_definitions
+from tf_lstm_ops import _gpu, _placement, _targets
 from tf_lstm_ops.export import onnx_trace
 from tf_lstm_ops.export.lite import layers as lite
-from tf_lstm_ops.keras import LSTM, LSTMCell, StackedLSTM, counterparts, lstm, lstm_cell
+from tf_lstm_ops.keras import LSTM, LSTMCell, StackedLSTM, counterparts, options
 from tf_lstm_ops.weights import LSTMWeights
 
 
 @pytest.fixture
-def without_attribute(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A layer with the own argument zoneout_c=0.3, which no op has."""
-    names = (*lstm_cell.OWN_ARGUMENTS, "zoneout_c")
-    for module in (lstm, lstm_cell):
-        monkeypatch.setattr(module, "OWN_ARGUMENTS", names)
+def unlisted(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A layer with the own argument zoneout_c=0.3, which no target lists."""
+    option = _targets.Option(_targets.Effect.STEP, is_own=True)
+    monkeypatch.setitem(_targets.OPTIONS, "zoneout_c", option)
+    monkeypatch.setattr(_targets, "OWN", (*_targets.OWN, "zoneout_c"))
     for kind in (LSTM, LSTMCell):
         monkeypatch.setattr(kind, "zoneout_c", None, raising=False)
     layer = LSTM(2)
-    layer.zoneout_c = 0.3
+    layer.cell.zoneout_c = layer.zoneout_c = 0.3
     return layer
 
 
 @pytest.fixture
-def layer(without_attribute: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The same, with an op that has the attribute."""
-    attributes = op_definitions.attributes
-    monkeypatch.setattr(op_definitions, "attributes", lambda op: (*attributes(op), "zoneout_c"))
-    return without_attribute
+def layer(unlisted: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same, with an op that has it."""
+    monkeypatch.setitem(cast(Any, _targets.CPU.ops["KerasLSTM"]), "zoneout_c", _targets.ANY)
+    return unlisted
+
+
+@pytest.mark.parametrize("name", [n for n, t in _targets.TARGETS.items() if t is not _targets.CPU])
+def test_every_other_target_names_it(layer: Any, name: str) -> None:
+    target = _targets.TARGETS[name]
+    assert "zoneout_c" in str(options.why_not(layer, target))
+    assert options.why_not(LSTM(2), target) is None
 
 
 def test_onnx_has_a_loop(layer: Any) -> None:
@@ -62,13 +68,9 @@ def test_cuda_kernels_do_not_have_it(layer: Any, monkeypatch: pytest.MonkeyPatch
     assert not _placement.has_kernel("KerasLSTM", {"cell_clip": 1.0, "zoneout_c": 0.3})
 
 
-def test_no_op_that_ignores_it(without_attribute: Any) -> None:
-    assert without_attribute.fallback_reason == "zoneout_c has no fused op"
+def test_no_op_that_ignores_it(unlisted: Any) -> None:
+    assert unlisted.fallback_reason == "zoneout_c has no fused op"
 
 
-@pytest.mark.parametrize("other", [{"use_peephole": True}, {"recurrent_activation": "relu"}])
-def test_the_op_has_it_without_other_options(layer: Any, other: dict[str, Any]) -> None:
+def test_the_op_has_it(layer: Any) -> None:
     assert layer.fallback_reason is None
-    both = LSTM(2, **other)
-    both.zoneout_c = 0.3
-    assert both.fallback_reason == f"{next(iter(other))} with zoneout_c has no fused op"

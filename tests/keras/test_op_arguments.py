@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from tf_lstm_ops import op_definitions
-from tf_lstm_ops.keras import GRU, LSTM, op_arguments
+from tf_lstm_ops import _targets, op_definitions
+from tf_lstm_ops.keras import GRU, LSTM, op_arguments, options
 
 INPUTS, UNITS = 3, 4
 OF_A_CALL = {"x", "mask", "initial_h", "initial_c", "input_dropout", "recurrent_dropout"}
@@ -36,18 +36,17 @@ def built(name: str) -> Any:
 def test_all_arguments_of_the_op(name: str) -> None:
     """Those of the layer and those of a call are the op's arguments."""
     layer = built(name)
-    op = op_arguments.op_of(layer)
+    op = options.op_of(layer)
     assert set(op_arguments.weights(layer.cell, op)) == set(op_definitions.inputs(op)) - OF_A_CALL
     wanted = set(op_definitions.attributes(op)) - ATTRIBUTES
     assert set(op_arguments.attributes(layer)) == wanted
-    assert op_arguments.why_no_op(layer) is None
-    assert op_arguments.has_default_activations(layer)
+    assert options.why_not(layer, _targets.CPU) is None
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_arrays_are_the_weights_that_exist(name: str) -> None:
     layer = built(name)
-    op = op_arguments.op_of(layer)
+    op = options.op_of(layer)
     arrays = op_arguments.arrays(layer.cell, op)
     for key, weight in op_arguments.weights(layer.cell, op).items():
         assert (key in arrays) == (weight is not None)
@@ -83,6 +82,5 @@ def test_one_bias_of_the_three_of_addons(rng: np.random.Generator) -> None:
     ],
 )
 def test_reasons(layer: Any, reason: str) -> None:
-    assert op_arguments.why_no_op(layer) == reason
+    assert options.why_not(layer, _targets.CPU) == reason
     assert getattr(layer, "fallback_reason", reason) == reason
-    assert not op_arguments.has_default_activations(layer) or "layer_normalization" in reason

@@ -11,7 +11,8 @@ from pairs import Sizes, assert_close, evaluate, make_mask, random_weights, roun
 
 import tf_lstm_ops
 from oracle import derivatives, keras_lstm_v2
-from tf_lstm_ops import composite, op_definitions
+from tf_lstm_ops import _targets, composite, op_definitions
+from tf_lstm_ops.keras import options as options_of
 
 from .stacks import ROUNDING, B, H, I, T, make, weighted
 
@@ -244,7 +245,8 @@ def test_a_stack_is_a_stack_of_layers(options, mask, form, rng):
     layer = make(
         "lstm", rng, bidirectional=form == "both", go_backwards=form == "backward", **clips
     )
-    assert layer._op == "KerasLSTM" and not layer._has_cudnn and not layer._has_metal
+    assert layer._op == "KerasLSTM" and not _targets.computes(_targets.CUDNN, *options_of.of(layer))
+    assert not _targets.computes(_targets.METAL, *options_of.of(layer))
     assert (layer.cell_clip, layer.proj_clip) == (0.375, options.get("proj_clip"))
     valid = make_mask(mask, B, T, rng)
     stack = []

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from keras import layers as stock
 
+from tf_lstm_ops import _targets
 from tf_lstm_ops import keras as ours
-from tf_lstm_ops.inference import Session, recurrent_layers
-from tf_lstm_ops.keras import lstm_cell
+from tf_lstm_ops.inference import Session
 
 INPUTS, STEPS = 3, 5
 IDENTITIES: dict[str, Callable[..., keras.Layer]] = {
@@ -120,7 +120,8 @@ def test_an_argument_that_a_session_does_not_know(kind: Any, monkeypatch, x: np.
     """A cell that is added as CONTRIBUTING.md says: the session must not lack its argument."""
     for cls in (ours.LSTM, ours.LSTMCell):
         monkeypatch.setattr(cls, "zoneout_c", None, raising=False)
-    monkeypatch.setattr(lstm_cell, "OWN_ARGUMENTS", (*lstm_cell.OWN_ARGUMENTS, "zoneout_c"))
+    option = _targets.Option(_targets.Effect.STEP, is_own=True)
+    monkeypatch.setitem(_targets.OPTIONS, "zoneout_c", option)
     inner = ours.LSTM(2)
     layer = {ours.Bidirectional: lambda: kind(inner), ours.StackedLSTM: lambda: kind(2, 2)}.get(
         kind, lambda: kind(2)
@@ -128,7 +129,7 @@ def test_an_argument_that_a_session_does_not_know(kind: Any, monkeypatch, x: np.
     model = model_of(layer)
     np.testing.assert_allclose(Session(model)(x), model(x), rtol=0, atol=1e-6)
     changed = layer.forward_layer if kind is ours.Bidirectional else layer
-    changed.zoneout_c = 0.3
+    (changed.cell if hasattr(changed.cell, "zoneout_c") else changed).zoneout_c = 0.3
     with pytest.raises(ValueError, match="has zoneout_c, which a session does not know"):
         Session(model)
 
@@ -149,17 +150,13 @@ def test_an_argument_of_the_constructor(monkeypatch, x: np.ndarray) -> None:
         Session(model)
 
 
-def test_every_known_argument_is_one_of_a_layer() -> None:
+def test_every_option_is_an_argument_of_a_layer() -> None:
     import inspect
 
     kinds = (ours.LSTM, ours.GRU, ours.StackedLSTM, ours.StackedGRU, stock.LSTM, stock.RNN)
     names = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
-    names |= {
-        name
-        for name in ours.StackedLSTM(1, 1).get_config()
-        if name.endswith(("initializer", "regularizer", "constraint"))
-    }
-    assert names >= recurrent_layers._KNOWN
+    names |= {*ours.StackedLSTM(1, 1).get_config(), "implementation"}
+    assert names >= _targets.OPTIONS.keys()
 
 
 @pytest.mark.parametrize("masked", ["functional", "nested", "dropout", "two", "bidirectional"])

@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 import keras
 
 from tf_lstm_ops import _deviation
+from tf_lstm_ops._activations import DEFAULTS
+from tf_lstm_ops._targets import NORMALIZATION, OPTIONS
 from tf_lstm_ops.keras import class_names, counterparts, model_layers, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.old_files.arguments import (
@@ -24,12 +26,9 @@ _HARD_SIGMOID = (
 
 # Options of layers of ours with the values that do not leave the fused op.
 _FUSED_OPTIONS = {
-    "activation": "tanh",
-    "recurrent_activation": "sigmoid",
-    "use_peephole": False,
-    "cell_clip": None,
-    "projection_size": None,
-    "proj_clip": None,
+    name: option.default
+    for name, option in OPTIONS.items()
+    if name in DEFAULTS or (option.is_own and name not in NORMALIZATION)
 }
 Path = Literal["fused op", "cuDNN", "plain ops", "stock loop"]
 

@@ -9,13 +9,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private, _tf_private, composite
-from tf_lstm_ops.export import names, onnx_nodes, states
-from tf_lstm_ops.keras import directions, user_objects
-from tf_lstm_ops.keras.activations import name_of
+from tf_lstm_ops import _keras_private, _targets, _tf_private, composite
+from tf_lstm_ops.export import names, states
+from tf_lstm_ops.keras import directions, options, user_objects
 from tf_lstm_ops.keras.counterparts import equivalent
 from tf_lstm_ops.keras.fused import FusedRNN
-from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
 
@@ -121,18 +119,7 @@ def why_loop(layer: keras.layers.RNN) -> str | None:
 def _why_loop(layer: FusedRNN) -> str | None:
     if isinstance(layer, StackedRNN):
         return "it is several layers; LSTM or GRU layers with its weights become nodes"
-    if layer.fallback_reason is not None:
-        return layer.fallback_reason
-    for argument in given_own_arguments(layer):
-        if argument != "use_peephole":
-            return f"ONNX' recurrent nodes have no {argument}"
-    for argument in ("activation", "recurrent_activation"):
-        if not hasattr(layer, argument):  # of a SimpleRNN
-            continue
-        name = name_of(getattr(layer, argument))
-        if name not in onnx_nodes.ACTIVATIONS:
-            return f"ONNX' recurrent nodes have no activation {name}"
-    return None
+    return layer.fallback_reason or options.why_not(layer, _targets.ONNX_NODE)
 
 
 def _computations(model: keras.Model) -> list[tuple[keras.Layer, Callable[..., Any]]]:

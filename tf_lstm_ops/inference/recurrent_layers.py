@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
 
-from tf_lstm_ops import _cells, _deviation
+from tf_lstm_ops import _cells
 from tf_lstm_ops._refusal import Refused, naming
+from tf_lstm_ops._targets import SESSION
 from tf_lstm_ops.inference import file
-from tf_lstm_ops.keras import layer_norm, op_arguments, stacked_clips
+from tf_lstm_ops.keras import op_arguments, options, stacked_clips
 from tf_lstm_ops.keras.activations import name_of
-from tf_lstm_ops.keras.lstm_cell import given_own_arguments
 from tf_lstm_ops.keras.stacked import StackedLSTM
-
-# The arguments of the constructors of LSTM, GRU and stacks that the records of this file have, or
-# that do not change what the layer computes in inference.
-_KNOWN = frozenset(
-    {
-        *("units", "activation", "recurrent_activation", "use_bias", "reset_after"),
-        *("use_peephole", "cell_clip", "projection_size", "proj_clip", *layer_norm.ARGUMENTS),
-        *("return_sequences", "go_backwards", "zero_output_for_mask"),
-        *("num_layers", "bidirectional"),
-        *("dropout", "recurrent_dropout", "dropout_per", "seed", "unit_forget_bias"),
-        *("stateful", "unroll", "use_cudnn", "return_state", "activity_regularizer"),
-        *(
-            f"{weight}_{kind}"
-            for weight in ("kernel", "recurrent", "bias")
-            for kind in ("initializer", "regularizer", "constraint")
-        ),
-    }
-)
-
 
 _INSTEAD = "Keep this part of the model in Keras"
 
@@ -81,16 +61,10 @@ def array(weight: Any) -> file.Array:
     return np.array(keras.ops.convert_to_numpy(weight))
 
 
-def _require_known_arguments(layer: Any) -> None:
-    """Checks that the layer has no argument that this file does not know."""
-    kind: Any = _deviation.class_that_computes(type(layer))
-    parameters = inspect.signature(kind.__init__).parameters.values()
-    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    unknown = names - _KNOWN - {"self"}
-    given = [name for name in sorted(unknown) if getattr(layer, name, None) not in (None, False)]
-    given += [n for n in given_own_arguments(layer) if n not in {*_KNOWN, *given}]
-    if given:
-        raise unsupported(layer, f"it has {' and '.join(given)}, which a session does not know")
+def _require_options(layer: Any) -> None:
+    """Checks that a session computes the layer with all its options."""
+    if (reason := options.why_not(layer, SESSION)) is not None:
+        raise unsupported(layer, reason)
 
 
 def single(layer: Any) -> file.Layer:
@@ -105,10 +79,8 @@ def single(layer: Any) -> file.Layer:
     Raises:
       ValueError: the fused ops do not have its options, or an argument is not known.
     """
-    _require_known_arguments(layer)
-    if (reason := op_arguments.why_no_op(layer)) is not None:
-        raise unsupported(layer, reason)
-    op, attributes = op_arguments.op_of(layer), op_arguments.attributes(layer)
+    _require_options(layer)
+    op, attributes = options.op_of(layer), op_arguments.attributes(layer)
     arrays = _arrays(layer.cell, op)
     flags = _flags(layer)
     if layer.go_backwards:
@@ -166,7 +138,7 @@ def stacked(layer: Any) -> Iterator[file.Layer]:
     Raises:
       ValueError: an argument is not known.
     """
-    _require_known_arguments(layer)
+    _require_options(layer)
     op = "KerasLSTM" if type(layer) is StackedLSTM else "KerasGRU"
     cells, directions = layer.cell.cells, layer.directions
     clips = stacked_clips.attributes(layer)

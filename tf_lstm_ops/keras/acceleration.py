@@ -16,9 +16,17 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _deviation, _keras_private, _placement, _tf_private, composite, converters
+from tf_lstm_ops import (
+    _deviation,
+    _keras_private,
+    _placement,
+    _targets,
+    _tf_private,
+    composite,
+    converters,
+)
 from tf_lstm_ops._keras_private import Tracer
-from tf_lstm_ops.keras import bidirectional, directions, op_arguments, single_layer
+from tf_lstm_ops.keras import bidirectional, directions, op_arguments, options, single_layer
 from tf_lstm_ops.keras.fused import FusedRNN
 
 # The cells that the ops know. A layer with a cell of another class, also of a derived one, runs the
@@ -227,7 +235,7 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
         if not is_joined:
             reason = _prepared(_why_stock, self, sequences, states, mask, training, traced_by)
         if traced_by is not Tracer.SHAPES:
-            op = op_arguments.op_of(self) if reason is None else None
+            op = options.op_of(self) if reason is None else None
             with _lock:
                 for acceleration in _active:
                     acceleration._note(self, op, reason)
@@ -309,8 +317,6 @@ def _why_stock(
 
 def _why_no_op(layer: Any) -> str | None:
     """Why the options of a layer have no op."""
-    if getattr(layer, "use_cudnn", None) is True:
-        return "use_cudnn=True"
     if reason := _deviation.of_cell(layer):
         return reason
     if not (_keras_private.is_of_keras(type(layer.cell)) and layer.cell.built):
@@ -321,14 +327,14 @@ def _why_no_op(layer: Any) -> str | None:
         return f"its cell computes in {layer.cell.compute_dtype}"
     if getattr(layer.cell, "dtype_policy", layer.dtype_policy).quantization_mode is not None:
         return "its cell is quantized"
-    return op_arguments.why_no_op(layer)
+    return options.why_not(layer, _targets.CPU)
 
 
 def _why_not_these_shapes(layer: Any, x: Any, states: Any, mask: Any) -> str | None:
     """Keras broadcasts more shapes than the ops do."""
     rows, steps = x.shape[:2]
     size = layer.cell.units
-    names = single_layer.state_names(op_arguments.op_of(layer))
+    names = single_layer.state_names(options.op_of(layer))
     fits = len(states) == len(names) and all(
         state.shape.rank == 2 and state.shape[0] in (1, None, rows) and state.shape[1] == size
         for state in states

@@ -10,7 +10,8 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _placement, converters
-from tf_lstm_ops.keras import call_checks, directions, layer_norm, op_arguments
+from tf_lstm_ops._targets import Effect
+from tf_lstm_ops.keras import call_checks, directions, options
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
@@ -19,12 +20,8 @@ from tf_lstm_ops.keras.simple_rnn import SimpleRNN
 
 # Classes whose layers have nothing but the op between their inputs and outputs.
 _KINDS = (LSTM, GRU, SimpleRNN, LSTMOfCell, GRUOfCell, SimpleRNNOfCell)
-# What both layers must have alike, where they have it, besides the attributes of their ops.
-_ALIKE = (
-    *("units", "use_bias", "compute_dtype", "zero_output_for_mask"),
-    *("return_sequences", "return_state", "stateful", "projection_size", "use_peephole"),
-    *layer_norm.ARGUMENTS,
-)
+# What both layers must have alike, but for go_backwards.
+_ALIKE = (Effect.STEP, Effect.SIZES, Effect.RESULTS)
 
 
 def why_apart(
@@ -54,21 +51,15 @@ def why_apart(
     for name in ("return_sequences", "return_state"):
         if bool(getattr(first, name)) != bool(getattr(wrapper, name)):
             return f"{first.name} has {name}={getattr(first, name)}"
-    if op_arguments.op_of(first) != op_arguments.op_of(second):
+    if first.compute_dtype != second.compute_dtype:
+        return f"{first.name} and {second.name} have another compute_dtype"
+    (op, of_first), (other_op, of_second) = (options.of(layer, _ALIKE) for layer in layers)
+    if op != other_op:
         return f"{first.name} and {second.name} are layers of different kinds"
-    for name in _ALIKE:
-        if _option(first, name) != _option(second, name):
-            return f"{first.name} and {second.name} have another {name}"
-    others = op_arguments.attributes(second)
-    for name, value in op_arguments.attributes(first).items():
-        if value != others[name]:
+    for name in {**of_first, **of_second}:
+        if name != "go_backwards" and of_first.get(name) != of_second.get(name):
             return f"{first.name} and {second.name} have another {name}"
     return None
-
-
-def _option(layer: Any, name: str) -> Any:
-    """An option of a layer, or of its cell; None if neither has it."""
-    return getattr(layer, name, getattr(layer.cell, name, None))
 
 
 def must_be_apart(wrapper: Any, sequences: Any) -> bool:
@@ -104,15 +95,15 @@ def run_joined(wrapper: Any, sequences: Any, initial_state: Any, mask: Any, trai
     """
     # Both layers get the same tensor, which the op then reads once.
     sequences = tf.cast(sequences, wrapper.forward_layer.compute_dtype)
-    options = {"mask": mask, "training": training}
+    given = {"mask": mask, "training": training}
     half = 0 if initial_state is None else len(initial_state) // 2
     of_first, of_second = (
         None if initial_state is None else initial_state[part]
         for part in (slice(half), slice(half, None))
     )
     first, second = directions.joined(
-        lambda: wrapper.forward_layer(sequences, initial_state=of_first, **options),
-        lambda: wrapper.backward_layer(sequences, initial_state=of_second, **options),
+        lambda: wrapper.forward_layer(sequences, initial_state=of_first, **given),
+        lambda: wrapper.backward_layer(sequences, initial_state=of_second, **given),
     )
     merge = functools.partial(_merged, wrapper.merge_mode, wrapper.compute_dtype)
     if not wrapper.return_state:

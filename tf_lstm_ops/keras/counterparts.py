@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private
-from tf_lstm_ops.keras import class_names, ours_stack, user_objects
+from tf_lstm_ops._targets import STOCK
+from tf_lstm_ops.keras import class_names, options, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.gru_cell import GRUCell
@@ -121,21 +122,16 @@ def stock(layer: keras.Layer) -> Any:
         return reason
     if type(layer) in (LSTMOfCell, GRUOfCell, SimpleRNNOfCell):
         return _stock_rnn(layer)
-    own = _deviation.class_that_computes(type(layer))
-    cls = _STOCK.get(own)
+    cls = _STOCK.get(_deviation.class_that_computes(type(layer)))
     if cls is None:
         base = next(c for c in type(layer).__mro__ if _is_of_package(c))
         name = f"tf_lstm_ops.keras.{base.__name__}"
         if base is type(layer):
             return f"keras.layers has no counterpart of {name}"
         return f"{type(layer).__name__} is a subclass of {name}"
-    config, default = config_of(layer), own(1).get_config()
-    config.pop("supports_masking", None)
-    common = cls(1).get_config().keys()
-    extra = [k for k in config if k not in common and config[k] != default.get(k)]
-    if extra:
-        options = ", ".join(f"{k}={config[k]!r}" for k in extra)
-        return f"keras.layers.{cls.__name__} has no {options}"
+    if reason := options.why_not(layer, STOCK, name=f"keras.layers.{cls.__name__} has"):
+        return reason
+    config, common = config_of(layer), cls(1).get_config().keys()
     new = deserialise(cls, {k: v for k, v in config.items() if k in common})
     if config.get("activity_regularizer") and new.activity_regularizer is None:
         return f"keras.layers.{cls.__name__} ignores activity_regularizer"

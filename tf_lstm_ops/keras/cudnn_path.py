@@ -7,21 +7,19 @@ beginning, as in a stack.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _placement, op_definitions
+from tf_lstm_ops import _cells, _placement, _targets, op_definitions
+from tf_lstm_ops._targets import CUDNN
 from tf_lstm_ops.composite.common import is_absent
 from tf_lstm_ops.converters import plain_ops_required
 from tf_lstm_ops.keras import stacked_masks
 from tf_lstm_ops.keras.op_inputs import is_recorded
 from tf_lstm_ops.keras.stacked_weights import Cell, params_of
 from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
-
-_MODES = {"KerasLSTM": "lstm", "KerasGRU": "gru"}
 
 
 def covers(op: str, arguments: dict[str, Any]) -> bool:
@@ -37,14 +35,8 @@ def covers(op: str, arguments: dict[str, Any]) -> bool:
       that has another value than the default, such as an activation or a clip of the cell state;
       and without rows, steps or columns.
     """
-    if op not in _MODES or 0 in arguments["x"].shape:
-        return False
-    defaults = op_definitions.defaults(op)
-    others = arguments.keys() - inspect.signature(_run).parameters.keys() - {"training"}
-    return all(
-        arguments[name] == defaults[name] if name in defaults else is_absent(arguments[name])
-        for name in others
-    )
+    has_elements = 0 not in arguments["x"].shape
+    return has_elements and _targets.computes(CUDNN, op, _targets.of_call(arguments))
 
 
 def run(op: str, arguments: dict[str, Any]) -> list[Any]:
@@ -60,7 +52,7 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
     """
     forward = _forward(op, arguments["x"].dtype)
     if forward and covers(op, arguments):
-        return _run(forward, _MODES[op], **arguments)
+        return _run(forward, _cells.BY_OP[op].modes[0], **arguments)
     saves = arguments["training"] or is_recorded(arguments[n] for n in op_definitions.inputs(op))
     results = common.run(op, {**arguments, "training": saves})
     return list(results)[:-1]  # without the reserve

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _placement
-from tf_lstm_ops.keras import call_checks, ragged
+from tf_lstm_ops.keras import call_checks, options, ragged
 from tf_lstm_ops.keras.old_files import arguments
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.keras.types import GPUPath, Results, Sequences
@@ -202,27 +202,12 @@ class FusedRNN(keras.layers.RNN):
         """
         if not self.uses_fused_op:
             return "Keras' own loop"
-        return _placement.path(self._op, self._has_cuda, self._has_cudnn, self._has_metal)
+        return _placement.path(self._op, options.of(self, options.STEP))
 
     @property
     def _op(self) -> str:
         """The op that a call runs."""
         return "CudnnRNNV3"
-
-    @property
-    def _has_cuda(self) -> bool:
-        """Whether the op's CUDA kernel, if there is one, has what the layer computes."""
-        return True
-
-    @property
-    def _has_cudnn(self) -> bool:
-        """Whether cuDNN has what the layer computes."""
-        return True
-
-    @property
-    def _has_metal(self) -> bool:
-        """Whether the Metal kernels have what the layer computes."""
-        return False
 
     @property
     def supports_jit(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import keras
 
-from tf_lstm_ops.keras import layer_norm, op_arguments
+from tf_lstm_ops import _targets
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
@@ -176,14 +176,10 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         """The epsilon of layer normalisation; None without."""
         return own_option(self, "layer_normalization_epsilon")
 
-    @property
-    def _has_cudnn(self) -> bool:
-        return self._op == "KerasGRU" and op_arguments.has_default_activations(self)
-
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
 
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, layer_norm.ARGUMENTS)}
+        return {**super().get_config(), **own_config(self, _targets.NORMALIZATION)}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import keras
 from keras import ops
 
-from tf_lstm_ops import _keras_private
+from tf_lstm_ops import _keras_private, _targets
 from tf_lstm_ops.keras import layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 
@@ -120,4 +120,4 @@ class GRUCell(keras.layers.GRUCell):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, layer_norm.ARGUMENTS)}
+        return {**super().get_config(), **own_config(self, _targets.NORMALIZATION)}

@@ -9,7 +9,6 @@ from keras import ops
 
 from tf_lstm_ops.composite.keras import normalized
 
-ARGUMENTS = ("layer_normalization", "layer_normalization_epsilon")
 _EPSILONS = {"haste": 1e-5, "addons": 1e-3}  # the forms of an LSTM, and their defaults
 
 

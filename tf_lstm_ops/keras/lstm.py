@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import keras
 
-from tf_lstm_ops.keras import op_arguments
+from tf_lstm_ops import _targets
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
-from tf_lstm_ops.keras.lstm_cell import OWN_ARGUMENTS, LSTMCell, given_own_arguments
+from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normalization, Regularizer
 
@@ -217,22 +217,10 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         """The epsilon of layer normalisation; None without."""
         return own_option(self, "layer_normalization_epsilon")
 
-    @property
-    def _has_cuda(self) -> bool:
-        return self.projection_size is None and op_arguments.has_default_activations(self)
-
-    @property
-    def _has_cudnn(self) -> bool:
-        return self._has_cuda and not given_own_arguments(self)
-
-    @property
-    def _has_metal(self) -> bool:
-        return self._has_cudnn
-
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
 
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, OWN_ARGUMENTS)}
+        return {**super().get_config(), **own_config(self, _targets.OWN)}

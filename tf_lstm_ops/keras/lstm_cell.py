@@ -8,29 +8,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from tf_lstm_ops import _keras_private, composite
+from tf_lstm_ops import _keras_private, _targets, composite
 from tf_lstm_ops.keras import layer_norm
 from tf_lstm_ops.keras.fused import PACKAGE, own_config
 from tf_lstm_ops.keras.types import Normalization
 
-# Which stock Keras lacks.
-OWN_ARGUMENTS = (
-    *("use_peephole", "cell_clip", "projection_size", "proj_clip"),
-    *layer_norm.ARGUMENTS,
-)
 _FORMS = ("haste", "addons")  # of layer normalisation
-
-
-def given_own_arguments(layer: Any) -> list[str]:
-    """The arguments that a layer was given and that stock Keras lacks.
-
-    Args:
-      layer: a recurrent layer.
-
-    Returns:
-      The names of those that are neither None nor False; none for a stock layer.
-    """
-    return [name for name in OWN_ARGUMENTS if getattr(layer, name, None) not in (None, False)]
 
 
 def checked_projection_size(projection_size: Any, units: int) -> int | None:
@@ -295,4 +278,4 @@ class LSTMCell(keras.layers.LSTMCell):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, OWN_ARGUMENTS)}
+        return {**super().get_config(), **own_config(self, _targets.OWN)}

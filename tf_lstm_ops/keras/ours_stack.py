@@ -7,8 +7,8 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops.keras import class_names, user_objects
-from tf_lstm_ops.keras.activations import described
+from tf_lstm_ops._targets import STACK, Effect
+from tf_lstm_ops.keras import class_names, options, user_objects
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
@@ -19,14 +19,6 @@ _STACKS: dict[type, type[StackedRNN]] = {
     LSTMCell: StackedLSTM,
     keras.layers.GRUCell: StackedGRU,
     GRUCell: StackedGRU,
-}
-# Options of cells that stacks do not have, with the values that they compute.
-_FIXED = {
-    "activation": "tanh",
-    "recurrent_activation": "sigmoid",
-    "dropout": 0,
-    "recurrent_dropout": 0,
-    "reset_after": True,
 }
 
 
@@ -80,21 +72,14 @@ def _of_equal_cells(
     name = f"tf_lstm_ops.keras.{cls.__name__}"
     if cls is StackedLSTM and config["return_state"]:
         return f"its states are a list for each cell, those of {name} one list (return_state)"
-    options = {k: v for k, v in cell.items() if k not in _FIXED and k not in ("name", "seed")}
-    known = cls(1).get_config().keys()
-    extra = [k for k in cell if k in _FIXED and cell[k] != _FIXED[k]]
-    if extra := [*extra, *(options.keys() - known)]:
-        return f"{name} has no {', '.join(_option(layer, cell, k) for k in sorted(extra))}"
-    stack = cls(num_layers=count, **{**options, **config})
+    if reason := options.why_not(layer.cell.cells[0], STACK, tuple(Effect), f"{name} has"):
+        return reason
+    known = cls(1).get_config().keys() - {"name", "seed"}
+    given = {k: v for k, v in cell.items() if k in known}
+    stack = cls(num_layers=count, **{**given, **config})
     if not layer.supports_masking:  # stock layers of Keras 3.16
         stack._pass_no_masks()
     return stack
-
-
-def _option(layer: keras.Layer, cell: dict[str, Any], name: str) -> str:
-    """An option of the cells of a layer for a message."""
-    value = getattr(layer.cell.cells[0], name, None)
-    return f"{name}={described(value) if callable(value) else repr(cell[name])}"
 
 
 def replaced(config: Any) -> Any:

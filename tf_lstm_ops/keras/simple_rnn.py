@@ -71,8 +71,6 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
         ``keras.layers.SimpleRNN``.
     """
 
-    _has_cudnn = False
-
     def __init__(
         self,
         units: int,

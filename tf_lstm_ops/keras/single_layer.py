@@ -7,8 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private, op_definitions
-from tf_lstm_ops.keras import directions, op_arguments
+from tf_lstm_ops import _keras_private, _targets, op_definitions
+from tf_lstm_ops.keras import directions, op_arguments, options
 from tf_lstm_ops.keras.fused import FusedRNN
 from tf_lstm_ops.keras.op_inputs import optional
 
@@ -35,7 +35,7 @@ def run_op(
 
     Args:
       layer: a layer of this package, or one of ``keras.layers`` with a cell of ``keras.layers``;
-        `op_arguments.why_no_op` returns None for it.
+        `_targets.CPU` computes it.
       sequences: [B, T, I].
       initial_state: list of [B, H] tensors, one for each state; [1, H] is broadcast. Of an LSTM
         with a projection, h is [B, P].
@@ -47,7 +47,7 @@ def run_op(
       h [B, H], which Keras does not read, and all outputs [B, T, H]. Then the list of the final
       states, [B, H] each.
     """
-    op, cell = op_arguments.op_of(layer), layer.cell
+    op, cell = options.op_of(layer), layer.cell
     x = tf.cast(sequences, layer.compute_dtype)
     x, input_dropout = _drop_inputs(cell, x, training and _drops(op, cell.dropout))
     drops_h = training and _drops(op, cell.recurrent_dropout)
@@ -134,13 +134,11 @@ class SingleLayerRNN(FusedRNN):
     @property
     def fallback_reason(self) -> str | None:
         """Why a call runs Keras' own loop; None if it runs the fused op."""
-        if getattr(self, "use_cudnn", None) is True:  # SimpleRNN has no such argument
-            return "use_cudnn=True asks for Keras' own cuDNN path"
-        return super().fallback_reason or op_arguments.why_no_op(self)
+        return super().fallback_reason or options.why_not(self, _targets.CPU)
 
     @property
     def _op(self) -> str:
-        return op_arguments.op_of(self)
+        return options.op_of(self)
 
     def inner_loop(
         self, sequences: Any, initial_state: Any, mask: tf.Tensor, training: bool = False

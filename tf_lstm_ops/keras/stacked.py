@@ -124,19 +124,6 @@ class StackedLSTM(StackedRNN):
     def _op(self) -> str:
         return "KerasLSTM" if stacked_clips.attributes(self) else super()._op
 
-    @property
-    def _has_cuda(self) -> bool:
-        return self.projection_size is None or not stacked_clips.attributes(self)
-
-    @property
-    def _has_cudnn(self) -> bool:
-        # TensorFlow's kernel refuses projections.
-        return self.projection_size is None and not stacked_clips.attributes(self)
-
-    @property
-    def _has_metal(self) -> bool:
-        return super()._has_metal and not stacked_clips.attributes(self)
-
     def get_config(self) -> dict[str, Any]:
         """The configuration from which Keras makes the layer again.
 

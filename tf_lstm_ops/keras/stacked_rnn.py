@@ -276,10 +276,6 @@ class StackedRNN(FusedRNN):
         finals = [tf.unstack(s, num=len(cells), axis=1) for s in results[1 : 1 + kinds]]
         return results.output, [state for cell in zip(*finals, strict=True) for state in cell]
 
-    @property
-    def _has_metal(self) -> bool:
-        return self._mode == "lstm" and not self.projection_size
-
     def _arrays_by_layer(self) -> list[list[Any]]:
         """The weights in the form that ``weights.LSTMWeights.from_keras`` takes.
 

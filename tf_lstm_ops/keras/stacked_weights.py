@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops.cudnn_layout import GATES
 
 _DEFAULTS = {
@@ -26,7 +27,10 @@ _MODULES = {
     "regularizer": keras.regularizers,
     "constraint": keras.constraints,
 }
-_BLOCKS = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2)}  # Keras' gates in cuDNN's order
+# Keras' gates in cuDNN's order.
+_BLOCKS = {
+    mode: tuple(map(cell.gates.index, cell.output_major)) for mode, cell in _cells.BY_MODE.items()
+}
 
 
 @dataclasses.dataclass

@@ -8,7 +8,8 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _keras_private
-from tf_lstm_ops.keras import model_layers, user_objects
+from tf_lstm_ops._targets import STOCK
+from tf_lstm_ops.keras import model_layers, options, user_objects
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
 from tf_lstm_ops.keras.stacked_rnn import StackedRNN
 
@@ -31,9 +32,9 @@ def _sequential(layer: StackedRNN) -> keras.Sequential:
 def _one(layer: StackedRNN, is_last: bool) -> Any:
     """One layer of one or two directions."""
     with user_objects.named():
-        options = layer.cell.weight_options.serialised()
+        given = layer.cell.weight_options.serialised()
     if hasattr(layer, "unit_forget_bias"):
-        options["unit_forget_bias"] = layer.unit_forget_bias
+        given["unit_forget_bias"] = layer.unit_forget_bias
     stock = _STOCK[layer.cell.mode](
         layer.units,
         use_bias=layer.use_bias,
@@ -42,7 +43,7 @@ def _one(layer: StackedRNN, is_last: bool) -> Any:
         stateful=layer.stateful,
         zero_output_for_mask=is_last and layer.zero_output_for_mask,
         dtype=layer.dtype_policy,
-        **options,
+        **given,
     )
     if not layer.bidirectional:
         return stock
@@ -61,9 +62,9 @@ def reason(layer: StackedRNN, parents: tuple[Any, ...]) -> str | None:
     """
     several = layer.num_layers > 1
     passes_masks = several or (layer.return_sequences and layer.supports_masking)
+    if why := options.why_not(layer, STOCK, name="stock layers have"):
+        return why
     reasons = {
-        "stock layers have no projection_size": layer.projection_size is not None,
-        "stock layers have no cell_clip": getattr(layer, "cell_clip", None) is not None,
         "the states of several stock layers are not one result (return_state)": layer.return_state,
         "stock layers do not reverse the mask (go_backwards)": layer.go_backwards and several,
         "it has an activity_regularizer": layer.activity_regularizer is not None,

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tf_lstm_ops import _deviation, _received
-from tf_lstm_ops._refusal import require
+from tf_lstm_ops import _deviation, _received, _targets
+from tf_lstm_ops._refusal import Refused, require
 from tf_lstm_ops.weights import keras_2
 from tf_lstm_ops.weights.arrays import Array, as_array, as_numbers, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-# Arguments that weights express, and clips, which are no part of the weights in any format.
-_KNOWN_ARGUMENTS = ("use_peephole", "projection_size", "cell_clip", "proj_clip")
 
 
 class KerasFormat(Weights):
@@ -125,11 +121,9 @@ def _require_known_arguments(layer: Any) -> None:
     """An argument of this package's layers may change what the weights mean."""
     if not type(layer).__module__.startswith("tf_lstm_ops."):
         return
-    from tf_lstm_ops.keras.lstm_cell import given_own_arguments
-
-    unknown = [name for name in given_own_arguments(layer) if name not in _KNOWN_ARGUMENTS]
-    if unknown:
-        raise ValueError(
+    given = [name for name in _targets.OWN if getattr(layer, name, None) not in (None, False)]
+    if unknown := [name for name in given if not _targets.is_listed(_targets.WEIGHTS, name)]:
+        raise Refused(
             f"{layer.name} has {' and '.join(unknown)}, which other formats of weights do not "
             "have. Its get_weights() are arrays for a layer with the same arguments"
         )

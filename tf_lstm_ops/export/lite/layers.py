@@ -16,10 +16,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _deviation, _keras_private, composite
+from tf_lstm_ops import _deviation, _keras_private, _targets, composite
+from tf_lstm_ops._targets import Effect
 from tf_lstm_ops.composite.keras import keras_lstm
-from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM, op_arguments
-from tf_lstm_ops.keras.lstm_cell import given_own_arguments
+from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM, op_arguments, options
 from tf_lstm_ops.keras.model_layers import located
 from tf_lstm_ops.keras.of_cell import LSTMOfCell
 
@@ -29,7 +29,6 @@ UNROLLED_STEPS = 64  # a longer sequence is a loop: the converter's time grows f
 INT8_STEPS = 1000
 _CLEARED = 1000.0  # a pre-activation of -1000 makes a gate zero in float32
 
-_FUSED_ARGUMENTS = {"use_peephole", "cell_clip"}  # of LSTM, which the fused op has
 _STOCK = (keras.layers.LSTM, keras.layers.GRU)
 _STATES = {
     keras.layers.LSTM: ["h", "c"],
@@ -205,12 +204,9 @@ class Lowering:
 
 def _fusable(layer: keras.Layer) -> bool:
     """Whether the fused op has the layer's equations and the layer returns only what it returns."""
-    if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or layer.return_state:
+    if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or _deviation.of(layer) is not None:
         return False
-    if _deviation.of(layer) is not None:
-        return False
-    has_defaults = op_arguments.has_default_activations(layer)
-    return has_defaults and {*given_own_arguments(layer)} <= _FUSED_ARGUMENTS
+    return options.why_not(layer, _targets.LITE, (Effect.STEP, Effect.RESULTS)) is None
 
 
 def _is_zero(value: Any) -> bool:
