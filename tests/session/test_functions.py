@@ -1,0 +1,70 @@
+"""The functions of activation layers: the table of the C++ code, and which of them are the same."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from session import c_library as c
+from session import session_file as f
+from tf_lstm_ops import _library
+from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.layers import activations
+
+
+def test_python_has_the_table_of_the_library() -> None:
+    _library.load()
+    function = ctypes.CDLL(str(_library.path())).tf_lstm_ops_function
+    function.restype = ctypes.c_char_p
+    found, rows = {}, set()
+    for number in range(-1, 64):
+        count, is_of_rows = ctypes.c_int(), ctypes.c_int()
+        name = function(number, ctypes.byref(count), ctypes.byref(is_of_rows))
+        if name is not None:
+            found[name.decode()] = number, count.value
+            rows |= {name.decode()} if is_of_rows.value else set()
+    counts = {name: len(numbers) for name, numbers in activations._DEFAULTS.items()}
+    assert found == {name: (k, counts.get(name, 0)) for name, k in file.ALL_FUNCTIONS.items()}
+    assert rows == {"softmax", "log_softmax"}
+
+
+def activate(number: int, x: np.ndarray, *numbers: float) -> np.ndarray:
+    """By a session, of x [..., width]."""
+    layer = f.Layer(f.ACTIVATION, 0, 0, activation=number)
+    graph = f.Graph([f.Input([*x.shape[1:]])], [f.Node(layer, (0,), numbers=numbers)], [2])
+    [y] = c.Session(c.load(c.path()), f.write_graph(graph)).run([x])
+    return y
+
+
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 88.7, 88.8, -87.3, -104.0]
+X = np.float32([[*SPECIAL, *np.linspace(-20, 20, 300)]])
+
+
+@pytest.mark.parametrize("name", ["elu_with", "celu"])
+def test_elu_with_one_is_elu(name: str) -> None:
+    elu = activate(file.ALL_FUNCTIONS["elu"], X)
+    np.testing.assert_array_equal(activate(file.ALL_FUNCTIONS[name], X, 1.0), elu)
+
+
+def _softplus(z: np.ndarray) -> np.ndarray:
+    return np.logaddexp(z, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("exponential", np.exp),
+        ("softplus", _softplus),
+        ("log_sigmoid", lambda z: -_softplus(-z)),
+        ("mish", lambda z: z * -np.expm1(-2 * _softplus(z)) / (1 + np.exp(-2 * _softplus(z)))),
+        ("silu", lambda z: z / (1 + np.exp(-z))),
+        ("elu", lambda z: np.where(z > 0, z, np.expm1(np.minimum(z, 0)))),
+    ],
+)
+def test_errors(name: str, reference) -> None:
+    """Infinity and NaN too. 8 units in the last place, for an exponential, a logarithm and their
+    rounded arguments; results below 2^-126 may be 0."""
+    with np.errstate(all="ignore"):
+        want = reference(X.astype(np.float64))
+    y = activate(file.ALL_FUNCTIONS[name], X)
+    np.testing.assert_allclose(y, want.astype(np.float32), rtol=8 * 2.0**-24, atol=2.0**-126)
