@@ -36,7 +36,7 @@
 namespace tf_lstm_ops {
 
 enum Function : uint32_t {
-  kLastOfActivation = 15,
+  kLastForActivation = 15,
 #define TF_LSTM_OPS_FUNCTION(name, ...) name,
   TF_LSTM_OPS_FUNCTIONS(TF_LSTM_OPS_FUNCTION)
 #undef TF_LSTM_OPS_FUNCTION

@@ -43,7 +43,18 @@ X = np.float32([[*SPECIAL, *np.linspace(-20, 20, 300)]])
 @pytest.mark.parametrize("name", ["elu_with", "celu"])
 def test_elu_with_one_is_elu(name: str) -> None:
     elu = activate(file.ALL_FUNCTIONS["elu"], X)
-    np.testing.assert_array_equal(activate(file.ALL_FUNCTIONS[name], X, 1.0), elu)
+    y = activate(file.ALL_FUNCTIONS[name], X, 1.0)
+    np.testing.assert_array_equal(y.view(np.uint32), elu.view(np.uint32))
+
+
+@pytest.mark.parametrize("alpha", [-0.7, 1.0, 1.5])
+def test_celu(alpha: float) -> None:
+    """Of a negative number the exponential grows, and its difference to 1 is rounded twice."""
+    with np.errstate(over="ignore"):
+        below = alpha * np.expm1(np.minimum(X.astype(np.float64), 0) / np.float32(alpha))
+        want = np.where(X > 0, X, below).astype(np.float32)
+    y = activate(file.ALL_FUNCTIONS["celu"], X, alpha)
+    np.testing.assert_allclose(y, want, rtol=1e-6, atol=1e-7)
 
 
 def _softplus(z: np.ndarray) -> np.ndarray:
@@ -65,6 +76,6 @@ def test_errors(name: str, reference) -> None:
     """Infinity and NaN too. 8 units in the last place, for an exponential, a logarithm and their
     rounded arguments; results below 2^-126 may be 0."""
     with np.errstate(all="ignore"):
-        want = reference(X.astype(np.float64))
+        want = reference(X.astype(np.float64)).astype(np.float32)
     y = activate(file.ALL_FUNCTIONS[name], X)
-    np.testing.assert_allclose(y, want.astype(np.float32), rtol=8 * 2.0**-24, atol=2.0**-126)
+    np.testing.assert_allclose(y, want, rtol=8 * 2.0**-24, atol=2.0**-126)

@@ -189,10 +189,10 @@ void ApplyByEngine(const ActivationFunction& f, const float* x, int64_t n,
       Of(Exp(), [](float z) { return -std::fabs(z); });
   switch (f.number) {
     case kEluWith:
-      if (f.a == 1) return kEluOfEngine(x, n, y);
-      return MapElu(x, n, y, 1, f.a);
     case kCelu:
-      return MapCelu(x, n, y, f.a);
+      if (f.a == 1) return kEluOfEngine(x, n, y);
+      if (f.number == kCelu) return MapCelu(x, n, y, f.a);
+      return MapElu(x, n, y, 1, f.a);
     case kSelu:
       return MapElu(x, n, y, kSeluScale, kSeluScale * kSeluAlpha);
     case kSoftplus:

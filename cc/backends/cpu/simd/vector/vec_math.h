@@ -66,7 +66,8 @@ struct VecMath<float> : VecMathBase<float> {
     const Value factor = x > 0 ? Broadcast(2.0f) : Broadcast(0.5f);
     const Value exponent = x > 0 ? Broadcast(-1.0f) : Broadcast(1.0f);
     const ExpOfMinus e(Clamp(-x, -89.0f, 89.0f), exponent);
-    return Fma(e.scale, e.minus_1, e.scale) * factor;
+    // No multiply-add: the product could be subnormal where the sum is not.
+    return (e.minus_1 + 1.0f) * e.scale * factor;
   }
 
  private:
