@@ -179,7 +179,7 @@ bool ApplyPlain(const ActivationFunction& f, const float* x, int64_t n,
   }
 }
 
-// The functions that the engine computes, and those of what it computes.
+// The functions that need one of the engine.
 void ApplyByEngine(const ActivationFunction& f, const float* x, int64_t n,
                    float* y) {
   const auto map = [=](const auto& function, const auto& result) {
@@ -212,7 +212,7 @@ void ApplyByEngine(const ActivationFunction& f, const float* x, int64_t n,
     case kTanhShrink:
       return map(Activate{Activation::kTanh},
                  [](float z, float t) { return z - t; });
-    case kGeluTanh: {
+    default: {  // kGeluTanh
       constexpr float kRootOfTwoByPi = 0.797884560802865356F;
       const auto argument = [](float z) {
         return kRootOfTwoByPi * (z + 0.044715F * z * z * z);
@@ -220,8 +220,6 @@ void ApplyByEngine(const ActivationFunction& f, const float* x, int64_t n,
       return map(Of(Activate{Activation::kTanh}, argument),
                  [](float z, float t) { return z * (1 + t) / 2; });
     }
-    default:
-      return Activate{static_cast<Activation>(f.number)}(x, n, y);
   }
 }
 
@@ -236,6 +234,8 @@ void ActivationFunction::Apply(const float* x, int64_t rows, int64_t width,
     for (int64_t r = 0; r < rows; ++r) {
       of_row(x + r * width, width, y + r * width);
     }
+  } else if (number < kSoftmax) {
+    Activate{static_cast<Activation>(number)}(x, count, y);
   } else if (!ApplyPlain(*this, x, count, y)) {
     ApplyByEngine(*this, x, count, y);
   }
@@ -251,10 +251,16 @@ ActivationFunction ReadFunction(NodeReader* reader, uint32_t last) {
                  function.number, kLastOfCore, uint32_t{kSoftmax}, last);
     return {};
   }
-  const char* const names[] = {"numbers[0]", "numbers[1]", "numbers[2]"};
-  float* const to[] = {&function.a, &function.b, &function.c};
-  for (int k = 0; k < traits->numbers; ++k) {
-    *to[k] = static_cast<float>(reader->Number(k, names[k]));
+  const struct {
+    const char* name;
+    float* to;
+  } numbers[] = {{"numbers[0]", &function.a},
+                 {"numbers[1]", &function.b},
+                 {"numbers[2]", &function.c}};
+  int k = 0;
+  for (const auto& number : numbers) {
+    if (k == traits->numbers) break;
+    *number.to = static_cast<float>(reader->Number(k++, number.name));
   }
   return function;
 }
