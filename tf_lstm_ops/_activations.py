@@ -1,6 +1,6 @@
 """The activation functions: their names and numbers in each format.
 
-C++ has them in cc/core/activation.h and cc/session/layers/activation_function.h, and
+C++ has them in cc/core/activation.h and cc/core/functions.h, and
 `composite.activations` in TensorFlow's ops. This module imports nothing of the package.
 """
 

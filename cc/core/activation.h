@@ -1,7 +1,7 @@
 // Activation: the activation functions of LSTM cells, with their derivatives.
-// This list is the only one in C++; the ops' attributes and Python take their
-// names from it. CONTRIBUTING.md says what a new function needs. Device code
-// includes this header.
+// C++ has this list of them only: ops take the names of their attributes from
+// it, and functions.h adds those that only sessions have. CONTRIBUTING.md says
+// what a new function needs. Device code includes this header.
 #ifndef TF_LSTM_OPS_CORE_ACTIVATION_H_
 #define TF_LSTM_OPS_CORE_ACTIVATION_H_
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #if !defined(__CUDACC__)
+#include <string_view>
 #include <type_traits>
 #endif
 
@@ -53,6 +54,17 @@ enum class Activation : uint8_t {
 };
 #undef TF_LSTM_OPS_ACTIVATION_NAME
 
+#if !defined(__CUDACC__)
+// The function of this name in the list; kLinear if there is none.
+inline Activation ActivationNamed(std::string_view name) {
+#define TF_LSTM_OPS_NAMED(activation, text) \
+  if (name == (text)) return Activation::activation;
+  TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_NAMED)
+#undef TF_LSTM_OPS_NAMED
+  return Activation::kLinear;
+}
+#endif
+
 // The activations of the four gates, and of the cell state: co = state(cs).
 struct LstmActivations {
   std::array<Activation, kMaxPreActivations> gate = {
@@ -79,6 +91,10 @@ struct ActivationMath {
 
   // The value at `z`. Not inlined: a cell calls it five times.
   static TF_LSTM_OPS_NOINLINE V Activate(Activation activation, V z) {
+    return ActivateInline(activation, z);
+  }
+  // The same, for a function that the compiler knows.
+  static TF_LSTM_OPS_INLINE V ActivateInline(Activation activation, V z) {
     const V zero = {}, one = zero + 1;
     switch (activation) {
       case Activation::kRelu:

@@ -1,4 +1,4 @@
-"""Errors of the engine's own sigmoid and tanh, by instruction set, and their special values."""
+"""Errors of the engine's own sigmoid, tanh and exp, by instruction set, and special values."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""Errors of the engine's own sigmoid and tanh in units in the last place.
+"""Errors of the engine's own sigmoid, tanh and exp in units in the last place.
 
 Usage: python ulp.py STEP. Prints the instruction set in use and, for each function, the largest
 error over every STEP-th float and the number where it is. Not a test itself: see test_math.py.
@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-FUNCTIONS = ["sigmoid", "tanh"]
+FUNCTIONS = ["sigmoid", "tanh", "exp"]
 BOUND = 2.5  # part of the contract: cc/backends/cpu/simd/vector/vec_math.h
-# Smaller results of sigmoid may be 0 instead of a subnormal number.
-LEAST_UNIT = {"sigmoid": 2.0**-126, "tanh": 0.0}
+# Smaller results of sigmoid and exp may be 0 instead of a subnormal number.
+LEAST_UNIT = {"sigmoid": 2.0**-126, "tanh": 0.0, "exp": 2.0**-126}
 CHUNK = 1 << 15  # stays in the cache
 END = 0x7F800001  # the bits after those of infinity
 
@@ -35,19 +35,26 @@ def floats(start: int, step: int) -> np.ndarray:
 def evaluate(function: str, x: np.ndarray) -> np.ndarray:
     """By the installed library."""
     from tf_lstm_ops import _library
+    from tf_lstm_ops.inference import file
 
     _library.load()
     library = ctypes.CDLL(str(_library.path()))
     y = np.empty_like(x)
     pointer = ctypes.POINTER(ctypes.c_float)
-    getattr(library, f"tf_lstm_ops_{function}")(
-        x.ctypes.data_as(pointer), y.ctypes.data_as(pointer), ctypes.c_int64(x.size)
-    )
+    arguments = (x.ctypes.data_as(pointer), y.ctypes.data_as(pointer), ctypes.c_int64(x.size))
+    if function == "exp":
+        library.tf_lstm_ops_exp(*arguments)
+    else:
+        library.tf_lstm_ops_activate(file.FUNCTIONS[function], *arguments)
     return y
 
 
 def reference(function: str, x: np.ndarray) -> np.ndarray:
     wide = x.astype(np.float64)
+    if function == "exp":
+        exact = np.exp(np.minimum(wide, 89.0))
+        # float32 rounds these numbers to infinity.
+        return np.where(exact >= 2.0**128 - 2.0**103, np.inf, exact)
     if function == "tanh":
         return np.tanh(wide)
     small = np.exp(-np.abs(wide))
@@ -57,8 +64,11 @@ def reference(function: str, x: np.ndarray) -> np.ndarray:
 def errors(function: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Of y, what the function of x should be."""
     exact = reference(function, x)
-    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
-    return np.abs(y.astype(np.float64) - exact) / np.maximum(unit, LEAST_UNIT[function])
+    finite = np.where(np.isinf(exact), 1.0, exact)
+    unit = np.spacing(np.abs(finite).astype(np.float32)).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # the difference of infinities
+        error = np.abs(y.astype(np.float64) - exact) / np.maximum(unit, LEAST_UNIT[function])
+    return np.where(y == exact, 0.0, error)
 
 
 def worst(function: str, step: int) -> tuple[float, float]:

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/forward_engine.h"
 #include "backends/cpu/weights/weights_hash.h"
+#include "core/activation.h"
 #include "core/float16.h"
 #include "core/layer_direction.h"
 
@@ -44,9 +45,10 @@ struct Engine {
   // A hash of `size` bytes.
   cpu::WeightsHash (*hash)(const void* data, size_t size,
                            const cpu::HashKey& key);
-  // y[k] = f(x[k]) for n elements. Tests measure the errors.
-  void (*sigmoid)(const float* x, float* y, int64_t n);
-  void (*tanh)(const float* x, float* y, int64_t n);
+  // y[k] = f(x[k]) for n elements, and e^x[k]. y may be x. Tests measure the
+  // errors.
+  void (*activate)(Activation f, const float* x, float* y, int64_t n);
+  void (*exp)(const float* x, float* y, int64_t n);
   // Conversions, y[k] = x[k] for n elements.
   void (*widen_half)(const Half* x, float* y, int64_t n);
   void (*widen_bfloat16)(const BFloat16* x, float* y, int64_t n);

@@ -7,6 +7,7 @@
 #include "backends/cpu/processor/caches.h"
 #include "backends/cpu/processor/measured_rates.h"
 #include "backends/cpu/thread_count.h"
+#include "core/functions.h"
 
 namespace {
 
@@ -58,10 +59,19 @@ double tf_lstm_ops_measured_rate(int index) {
   });
 }
 
-void tf_lstm_ops_sigmoid(const float* x, float* y, int64_t n) {
-  tf_lstm_ops::SelectedInstructionSet().engine->sigmoid(x, y, n);
+void tf_lstm_ops_activate(int function, const float* x, float* y, int64_t n) {
+  tf_lstm_ops::SelectedInstructionSet().engine->activate(
+      static_cast<tf_lstm_ops::Activation>(function), x, y, n);
 }
 
-void tf_lstm_ops_tanh(const float* x, float* y, int64_t n) {
-  tf_lstm_ops::SelectedInstructionSet().engine->tanh(x, y, n);
+void tf_lstm_ops_exp(const float* x, float* y, int64_t n) {
+  tf_lstm_ops::SelectedInstructionSet().engine->exp(x, y, n);
+}
+
+const char* tf_lstm_ops_function(int number, int* numbers, int* is_of_rows) {
+  const auto* traits = tf_lstm_ops::FindFunction(number);
+  if (traits == nullptr) return nullptr;
+  *numbers = traits->numbers;
+  *is_of_rows = traits->is_of_rows;
+  return traits->name;
 }

@@ -35,8 +35,15 @@ TF_LSTM_OPS_EXPORT int64_t tf_lstm_ops_cache_size(int level);
 TF_LSTM_OPS_EXPORT double tf_lstm_ops_measured_rate(int index);
 
 // y[k] = f(x[k]) for n elements, computed by the instruction set in use.
-TF_LSTM_OPS_EXPORT void tf_lstm_ops_sigmoid(const float* x, float* y,
-                                            int64_t n);
-TF_LSTM_OPS_EXPORT void tf_lstm_ops_tanh(const float* x, float* y, int64_t n);
+// `function` is less than 16, a number of core/functions.h.
+TF_LSTM_OPS_EXPORT void tf_lstm_ops_activate(int function, const float* x,
+                                             float* y, int64_t n);
+TF_LSTM_OPS_EXPORT void tf_lstm_ops_exp(const float* x, float* y, int64_t n);
+
+// Returns the name of a function of core/functions.h, null where no function
+// has this number. Sets `numbers` to how many numbers it has, and `is_of_rows`
+// to 1 if an element depends on the others of its row, else 0.
+TF_LSTM_OPS_EXPORT const char* tf_lstm_ops_function(int number, int* numbers,
+                                                    int* is_of_rows);
 
 #endif  // TF_LSTM_OPS_BACKENDS_CPU_FOR_PYTHON_H_

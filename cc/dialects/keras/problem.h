@@ -66,15 +66,6 @@ inline int64_t HiddenSize(const Sizes& sizes) {
   return sizes.hidden == kUnknown ? sizes.cell : sizes.hidden;
 }
 
-// The activation functions by the names that the attributes allow.
-inline Activation ParseActivation(const std::string& name) {
-#define TF_LSTM_OPS_PARSE(activation, text) \
-  if (name == (text)) return Activation::activation;
-  TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_PARSE)
-#undef TF_LSTM_OPS_PARSE
-  return Activation::kLinear;  // not reached: TensorFlow checks the names
-}
-
 // The attributes of an op. Attributes that it does not have keep the defaults.
 struct Attributes : KerasLayer {
   // Reads the attributes. Errors: those of GetAttr; InvalidArgument where
@@ -106,13 +97,13 @@ struct Attributes : KerasLayer {
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &state));
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("recurrent_activation", &gate));
     options.activations =
-        KerasActivations(ParseActivation(state), ParseActivation(gate));
+        KerasActivations(ActivationNamed(state), ActivationNamed(gate));
     return Status();
   }
   Status InitSimpleRnn(const AttributeReader& reader) {
     std::string activation;
     TF_LSTM_OPS_RETURN_IF_ERROR(reader.GetAttr("activation", &activation));
-    cell = SimpleRnnCell(ParseActivation(activation));
+    cell = SimpleRnnCell(ActivationNamed(activation));
     return Status();
   }
   Status InitLayerNorm(const AttributeReader& reader,

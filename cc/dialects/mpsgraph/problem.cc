@@ -9,11 +9,8 @@ namespace tf_lstm_ops::mpsgraph {
 namespace {
 
 Activation ParseActivation(const std::string& name) {
-  if (name == "relu") return Activation::kRelu;
-  if (name == "tanh") return Activation::kTanh;
-  if (name == "sigmoid") return Activation::kSigmoid;
   if (name == "hard_sigmoid") return Activation::kHardSigmoidFifth;
-  return Activation::kLinear;  // "none"
+  return ActivationNamed(name);  // kLinear for "none"
 }
 
 // An expected dimension.

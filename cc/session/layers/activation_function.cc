@@ -2,168 +2,144 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <numeric>
 
 #include "backends/cpu/engine.h"
-#include "core/activation.h"
 #include "session/layers/elementwise.h"
 
 namespace tf_lstm_ops::session {
 namespace {
 
-// The functions of one number, for ActivationMath. A NaN stays a NaN.
-struct PlainMath {
-  using Value = float;
-  static float Max(float a, float b) { return a < b ? b : a; }
-  static float Min(float a, float b) { return b < a ? b : a; }
-  static float IfPositive(float z, float yes, float no) {
-    return z > 0 ? yes : no;
-  }
-  static float Tanh(float z) { return std::tanh(z); }
-  static float Sigmoid(float z) { return 1 / (1 + std::exp(-z)); }
-};
-
-// Four numbers at a time, with the bits of PlainMath.
-struct LanesMath {
-  static constexpr int kLanes = 4;
-  typedef float Value __attribute__((vector_size(kLanes * sizeof(float))));
-  static Value Max(Value a, Value b) { return a < b ? b : a; }
-  static Value Min(Value a, Value b) { return b < a ? b : a; }
-  static Value IfPositive(Value z, Value yes, Value no) {
-    return z > 0 ? yes : no;
-  }
-  static Value Tanh(Value z) {
-    for (int k = 0; k < kLanes; ++k) z[k] = PlainMath::Tanh(z[k]);
-    return z;
-  }
-  static Value Sigmoid(Value z) {
-    for (int k = 0; k < kLanes; ++k) z[k] = PlainMath::Sigmoid(z[k]);
-    return z;
-  }
-};
-
-// y = f(x) of n elements, by a function of core.
-void MapLanes(Activation f, const float* x, int64_t n, float* y) {
-  constexpr int64_t kLanes = LanesMath::kLanes;
-  LanesMath::Value z = {};
-  int64_t k = 0;
-  for (; k + kLanes <= n; k += kLanes) {
-    std::memcpy(&z, x + k, sizeof(z));
-    z = ActivationMath<LanesMath>::Activate(f, z);
-    std::memcpy(y + k, &z, sizeof(z));
-  }
-  std::memcpy(&z, x + k, (n - k) * sizeof(float));
-  z = ActivationMath<LanesMath>::Activate(f, z);
-  std::memcpy(y + k, &z, (n - k) * sizeof(float));
-}
-
 constexpr float kSeluScale = 1.05070098735548049F;
 constexpr float kSeluAlpha = 1.67326324235437728F;
 
-float HardSigmoid(float z) {
-  return PlainMath::Min(PlainMath::Max((z + 3) / 6, 0), 1);
-}
+constexpr int64_t kBlock = 256;
 
-float Softplus(float z) {
-  return PlainMath::Max(z, 0) + std::log1p(std::exp(-std::fabs(z)));
-}
-
-// tanh(log(1 + e^z)) = (u^2 - 1) / (u^2 + 1) with u = 1 + e^z. The exponential
-// is at most 1.
-float Mish(float z) {
-  const float e = std::exp(-std::fabs(z));
-  const float n = z > 0 ? 1 + 2 * e : e * (e + 2);
-  const float d = z > 0 ? n + 2 * e * e : n + 2;
-  return z * (n / d);
-}
-
-// z above `least`, at most `most`; else slope * (z - least). The slope is not
-// 0.
-float Relu(float z, float slope, float most, float least) {
-  const float below = slope * (PlainMath::Min(z, least) - least);
-  return PlainMath::Min((z <= least ? 0 : z) + below, most);
-}
-
-// The same with slope 0: 0 times infinity is not 0.
-float ClippedRelu(float z, float most, float least) {
-  return PlainMath::Min(z <= least ? 0 : z, most);
-}
-
-void Softmax(const float* x, int64_t width, float* y) {
-  const float most = *std::max_element(x, x + width);
-  float sum = 0;
-  for (int64_t k = 0; k < width; ++k) {
-    y[k] = std::exp(x[k] - most);
-    sum += y[k];
+// y = f(x) of n elements, for functions of the engine. y may be x.
+struct Activate {
+  Activation f;
+  void operator()(const float* x, int64_t n, float* y) const {
+    SelectedInstructionSet().engine->activate(f, x, y, n);
   }
-  for (int64_t k = 0; k < width; ++k) y[k] /= sum;
-}
+};
+struct Exp {
+  void operator()(const float* x, int64_t n, float* y) const {
+    SelectedInstructionSet().engine->exp(x, y, n);
+  }
+};
+constexpr Activate kEluOfEngine = {Activation::kElu};
 
-void LogSoftmax(const float* x, int64_t width, float* y) {
-  const float most = *std::max_element(x, x + width);
-  float sum = 0;
-  for (int64_t k = 0; k < width; ++k) sum += std::exp(x[k] - most);
-  const float log_sum = std::log(sum);
-  for (int64_t k = 0; k < width; ++k) y[k] = (x[k] - most) - log_sum;
-}
-
-// y = result(z, tanh(argument(z))), by the engine's tanh.
-template <class Argument, class Result>
-void MapTanh(const float* x, int64_t n, float* y, const Argument& argument,
+// y = result(z, f(z)) of n elements z of x.
+template <class F, class Result>
+void MapBoth(const F& f, const float* x, int64_t n, float* y,
              const Result& result) {
-  constexpr int64_t kBlock = 256;
   float t[kBlock];
   for (int64_t first = 0; first < n; first += kBlock) {
     const float* from = x + first;
     const int64_t count = std::min(n - first, kBlock);
-    for (int64_t k = 0; k < count; ++k) t[k] = argument(from[k]);
-    SelectedInstructionSet().engine->tanh(t, t, count);
+    f(from, count, t);
     Map(from, count, y + first,
         [&](float z, int64_t k) { return result(z, t[k]); });
   }
 }
 
-// y = positive * z if z > 0, else negative * (e^(z / a) - 1), where e^2v - 1 is
-// 2 t / (1 - t) with t = tanh(v). One of the two terms is 0.
-void MapElu(const float* x, int64_t n, float* y, float positive, float negative,
-            float a = 1) {
-  MapTanh(
-      x, n, y, [=](float z) { return PlainMath::Min(z, 0) / a / 2; },
-      [=](float z, float t) {
-        return positive * PlainMath::Max(z, 0) + negative * (2 * t / (1 - t));
-      });
+// The function f(argument(z)).
+template <class F, class Argument>
+auto Of(const F& f, const Argument& argument) {
+  return [=](const float* x, int64_t n, float* y) {
+    Map(x, n, y, [&](float z, int64_t) { return argument(z); });
+    f(y, n, y);
+  };
 }
 
-// The functions of core's list.
-void ApplyOfCore(uint32_t number, const float* x, int64_t n, float* y) {
-  const auto activation = static_cast<Activation>(number);
-  switch (activation) {
-    case Activation::kLinear:
-      if (x != y) std::copy_n(x, n, y);
-      return;
-    case Activation::kTanh:
-      return SelectedInstructionSet().engine->tanh(x, y, n);
-    case Activation::kSigmoid:
-      return SelectedInstructionSet().engine->sigmoid(x, y, n);
-    case Activation::kRelu:
-      return Map(x, n, y, [](float z, int64_t) { return z < 0 ? 0 : z; });
-    case Activation::kHardSigmoid:
-      return Map(x, n, y, [](float z, int64_t) { return HardSigmoid(z); });
-    case Activation::kHardTanh:
-      return Map(x, n, y, [](float z, int64_t) {
-        return PlainMath::Min(PlainMath::Max(z, -1), 1);
-      });
-    case Activation::kSoftsign:
-      return Map(x, n, y,
-                 [](float z, int64_t) { return z / (1 + std::fabs(z)); });
-    case Activation::kLeakyRelu:
-    case Activation::kGelu:
-      return MapLanes(activation, x, n, y);
-    default:
-      return Map(x, n, y, [=](float z, int64_t) {
-        return ActivationMath<PlainMath>::Activate(activation, z);
-      });
+// z above `least`, at most `most`; else slope * (z - least). The slope is not
+// 0.
+float Relu(float z, float slope, float most, float least) {
+  const float below = slope * (std::min(z, least) - least);
+  return std::min((z <= least ? 0 : z) + below, most);
+}
+
+// The same with slope 0: 0 times infinity is not 0.
+float ClippedRelu(float z, float most, float least) {
+  return std::min(z <= least ? 0 : z, most);
+}
+
+// log(1 + t) for 0 <= t <= 1, with s = t / (2 + t) = tanh of its half. The
+// polynomial is (log(1 + t) / s - 2) / s^2 within 3e-7.
+float LogOfOnePlus(float t) {
+  const float s = t / (2 + t), w = s * s;
+  const float p =
+      0x1.55554cp-1F +
+      w * (0x1.99ad6cp-2F + w * (0x1.21249ap-2F + w * 0x1.12f598p-2F));
+  return t - s * (t - w * p);
+}
+
+// log(1 + e^z), where e is e^-|z|.
+float Softplus(float z, float e) { return PositivePart(z) + LogOfOnePlus(e); }
+
+// z tanh(log(1 + e^z)), where e is e^-|z|: with u = 1 + e^z, the hyperbolic
+// tangent is (u^2 - 1) / (u^2 + 1). p and q are e^z and 1, over the larger one.
+float Mish(float z, float e) {
+  const float p = z > 0 ? 1 : e, q = z > 0 ? e : 1;
+  const float n = p * (p + 2 * q);
+  return z * (n / (n + 2 * q * q));
+}
+
+// y = positive * z if z > 0, else negative * (e^z - 1). One of the two terms is
+// 0.
+void MapElu(const float* x, int64_t n, float* y, float positive,
+            float negative) {
+  MapBoth(kEluOfEngine, x, n, y, [=](float, float t) {
+    return positive * PositivePart(t) + negative * NegativePart(t);
+  });
+}
+
+// y = z if z > 0, else a (e^(z/a) - 1).
+void MapCelu(const float* x, int64_t n, float* y, float a) {
+  const auto argument = [=](float z) { return NegativePart(z) / a; };
+  if (a > 0) {
+    return MapBoth(Of(kEluOfEngine, argument), x, n, y,
+                   [=](float z, float t) { return PositivePart(z) + a * t; });
   }
+  MapBoth(Of(Exp(), argument), x, n, y,
+          [=](float z, float e) { return PositivePart(z) + a * (e - 1); });
+}
+
+// The order of the additions depends on n only.
+float Sum(const float* x, int64_t n) {
+  constexpr int64_t kLanes = 8;
+  float lanes[kLanes] = {};
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[k + lane];
+  }
+  const float rest = std::accumulate(x + k, x + n, 0.0F);
+  return std::accumulate(lanes, lanes + kLanes, rest);
+}
+
+// y = x minus its largest element.
+void SubtractLargest(const float* x, int64_t width, float* y) {
+  const float most = *std::max_element(x, x + width);
+  Map(x, width, y, [=](float z, int64_t) { return z - most; });
+}
+
+void Softmax(const float* x, int64_t width, float* y) {
+  SubtractLargest(x, width, y);
+  Exp()(y, width, y);
+  const float sum = Sum(y, width);
+  Map(y, width, y, [=](float e, int64_t) { return e / sum; });
+}
+
+void LogSoftmax(const float* x, int64_t width, float* y) {
+  SubtractLargest(x, width, y);
+  float sum = 0, e[kBlock];
+  for (int64_t first = 0; first < width; first += kBlock) {
+    const int64_t count = std::min(width - first, kBlock);
+    Exp()(y + first, count, e);
+    sum += Sum(e, count);
+  }
+  const float log_sum = std::log(sum);
+  Map(y, width, y, [=](float z, int64_t) { return z - log_sum; });
 }
 
 // The functions that are loops of the compiler. False for others.
@@ -196,63 +172,54 @@ bool ApplyPlain(const ActivationFunction& f, const float* x, int64_t n,
         return z <= -1 ? 0 : z < 1 ? (z + 1) * (z + 1) / 4 : z;
       });
     case kSparseSigmoid:
-      return map([](float z) {
-        return PlainMath::Min(PlainMath::Max((z + 1) / 2, 0), 1);
-      });
-    case kHardSilu:
-      return map([](float z) { return z * HardSigmoid(z); });
-    case kSoftplus:
-      return map(Softplus);
-    case kLogSigmoid:
-      return map([](float z) { return -Softplus(-z); });
-    case kMish:
-      return map(Mish);
-    case kExponential:
-      return map([](float z) { return std::exp(z); });
+      return map(
+          [](float z) { return std::min(PositivePart((z + 1) / 2), 1.0F); });
     default:
       return false;
   }
 }
 
-// The functions that the engine's tanh computes.
-void ApplyTanh(const ActivationFunction& f, const float* x, int64_t n,
-               float* y) {
+// The functions that need one of the engine.
+void ApplyByEngine(const ActivationFunction& f, const float* x, int64_t n,
+                   float* y) {
+  const auto map = [=](const auto& function, const auto& result) {
+    MapBoth(function, x, n, y, result);
+  };
+  const auto of_minus_magnitude =
+      Of(Exp(), [](float z) { return -std::fabs(z); });
   switch (f.number) {
     case kEluWith:
-      return MapElu(x, n, y, 1, f.a);
     case kCelu:
-      return MapElu(x, n, y, 1, f.a, f.a);
+      if (f.a == 1) return kEluOfEngine(x, n, y);
+      if (f.number == kCelu) return MapCelu(x, n, y, f.a);
+      return MapElu(x, n, y, 1, f.a);
     case kSelu:
       return MapElu(x, n, y, kSeluScale, kSeluScale * kSeluAlpha);
+    case kSoftplus:
+      return map(of_minus_magnitude,
+                 [](float z, float e) { return Softplus(z, e); });
+    case kLogSigmoid:
+      return map(of_minus_magnitude,
+                 [](float z, float e) { return -Softplus(-z, e); });
+    case kMish:
+      return map(of_minus_magnitude,
+                 [](float z, float e) { return Mish(z, e); });
+    case kExponential:
+      return Exp()(x, n, y);
+    case kHardSilu:
+      return map(Activate{Activation::kHardSigmoid},
+                 [](float z, float t) { return z * t; });
     case kTanhShrink:
-      return MapTanh(
-          x, n, y, [](float z) { return z; },
-          [](float z, float t) { return z - t; });
-    default:  // kGeluTanh
-      return MapTanh(
-          x, n, y,
-          [](float z) {
-            return 0.797884560802865356F * (z + 0.044715F * z * z * z);
-          },
-          [](float z, float t) { return z * (1 + t) / 2; });
-  }
-}
-
-// How many of `numbers` a function has.
-int NumberCount(uint32_t function) {
-  switch (function) {
-    case kReluWith:
-      return 3;
-    case kThreshold:
-      return 2;
-    case kEluWith:
-    case kCelu:
-    case kSquareplus:
-    case kSoftShrink:
-    case kHardShrink:
-      return 1;
-    default:
-      return 0;
+      return map(Activate{Activation::kTanh},
+                 [](float z, float t) { return z - t; });
+    default: {  // kGeluTanh
+      constexpr float kRootOfTwoByPi = 0.797884560802865356F;
+      const auto argument = [](float z) {
+        return kRootOfTwoByPi * (z + 0.044715F * z * z * z);
+      };
+      return map(Of(Activate{Activation::kTanh}, argument),
+                 [](float z, float t) { return z * (1 + t) / 2; });
+    }
   }
 }
 
@@ -268,44 +235,32 @@ void ActivationFunction::Apply(const float* x, int64_t rows, int64_t width,
       of_row(x + r * width, width, y + r * width);
     }
   } else if (number < kSoftmax) {
-    ApplyOfCore(number, x, count, y);
+    Activate{static_cast<Activation>(number)}(x, count, y);
   } else if (!ApplyPlain(*this, x, count, y)) {
-    ApplyTanh(*this, x, count, y);
-  }
-}
-
-double ActivationFunction::element_time() const {
-  switch (number) {
-    case static_cast<uint32_t>(Activation::kElu):
-    case static_cast<uint32_t>(Activation::kSilu):
-    case static_cast<uint32_t>(Activation::kGelu):
-    case kSoftmax:
-    case kLogSoftmax:
-    case kSoftplus:
-    case kLogSigmoid:
-    case kMish:
-    case kExponential:
-      return 8;  // a call of the C library
-    default:
-      return is_linear() ? 0 : 0.5;
+    ApplyByEngine(*this, x, count, y);
   }
 }
 
 ActivationFunction ReadFunction(NodeReader* reader, uint32_t last) {
-  constexpr auto kLastOfCore = static_cast<uint32_t>(Activation::kCount) - 1;
-  static_assert(kLastOfCore < kSoftmax, "no number of the file is left");
   ActivationFunction function;
   function.number = reader->Activation(0, last);
-  if (function.number > kLastOfCore && function.number < kSoftmax) {
+  const FunctionTraits* traits = FindFunction(function.number);
+  if (traits == nullptr) {
+    constexpr auto kLastOfCore = static_cast<uint32_t>(Activation::kCount) - 1;
     reader->Fail("activation is %u, must be 0 to %u or %u to %u",
                  function.number, kLastOfCore, uint32_t{kSoftmax}, last);
-    function.number = 0;
+    return {};
   }
-  const int count = NumberCount(function.number);
-  const char* const names[] = {"numbers[0]", "numbers[1]", "numbers[2]"};
-  float* const to[] = {&function.a, &function.b, &function.c};
-  for (int k = 0; k < count; ++k) {
-    *to[k] = static_cast<float>(reader->Number(k, names[k]));
+  const struct {
+    const char* name;
+    float* to;
+  } numbers[] = {{"numbers[0]", &function.a},
+                 {"numbers[1]", &function.b},
+                 {"numbers[2]", &function.c}};
+  int k = 0;
+  for (const auto& number : numbers) {
+    if (k == traits->numbers) break;
+    *number.to = static_cast<float>(reader->Number(k++, number.name));
   }
   return function;
 }

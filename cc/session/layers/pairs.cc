@@ -43,7 +43,7 @@ class Pairs final : public Layer {
  private:
   void RunRow(const float* a, const float* b, int64_t n, float* y) const {
     if (is_gate_) {
-      SelectedInstructionSet().engine->sigmoid(b, y, n);
+      SelectedInstructionSet().engine->activate(Activation::kSigmoid, b, y, n);
       Map(y, n, y, [=](float gate, int64_t k) { return a[k] * gate; });
     } else {
       Map(a, n, y,

@@ -168,12 +168,23 @@ void MapLanes(const T* x, T* y, int64_t n, const F& f) {
   }
 }
 
-void Sigmoid(const float* x, float* y, int64_t n) {
-  MapLanes(x, y, n, [](auto v) { return VecMath<float>::Sigmoid(v); });
+// A loop for each function.
+void Activate(Activation f, const float* x, float* y, int64_t n) {
+  switch (f) {
+#define TF_LSTM_OPS_ACTIVATE(name, text)                                      \
+  case Activation::name:                                                      \
+    return MapLanes(x, y, n, [](auto v) {                                     \
+      return ActivationMath<VecMath<float>>::ActivateInline(Activation::name, \
+                                                            v);               \
+    });
+    TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_ACTIVATE)
+    TF_LSTM_OPS_ACTIVATE(kHardSigmoidFifth, )
+#undef TF_LSTM_OPS_ACTIVATE
+  }
 }
 
-void Tanh(const float* x, float* y, int64_t n) {
-  MapLanes(x, y, n, [](auto v) { return VecMath<float>::Tanh(v); });
+void Exp(const float* x, float* y, int64_t n) {
+  MapLanes(x, y, n, [](auto v) { return VecMath<float>::Exp(v); });
 }
 
 // The compiler makes vectors of these loops.
@@ -219,8 +230,8 @@ constexpr Engine EngineOf() {
   engine.pack_product = &PackProduct;
   engine.run_product = &RunProduct;
   engine.hash = &HashBytes;
-  engine.sigmoid = &Sigmoid;
-  engine.tanh = &Tanh;
+  engine.activate = &Activate;
+  engine.exp = &Exp;
   engine.widen_half = &Widen<Half>;
   engine.widen_bfloat16 = &Widen<BFloat16>;
   engine.narrow_half = &Narrow<Half>;

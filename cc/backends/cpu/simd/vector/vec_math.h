@@ -1,7 +1,8 @@
-// VecMath<T>: the transcendental functions of the cell, for LstmCell.
+// VecMath<T>: the transcendental functions of the cell, for LstmCell, and the
+// exponential of floats.
 //
 // float: own polynomials, errors at most 2.5 ULP (tests/core measures them).
-// Where sigmoid is below 2^-126, its absolute error is at most 2^-126.
+// Where sigmoid or exp is below 2^-126, its absolute error is at most 2^-126.
 // double: the C library, lane by lane; there is no fast path for double.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_VEC_MATH_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_VECTOR_VEC_MATH_H_
@@ -59,16 +60,27 @@ struct VecMath<float> : VecMathBase<float> {
     return FromBits(Bits(Fma(quotient, error, quotient)) ^ sign);
   }
 
+  // e^x. The scale is that of half or twice the result, since neither 2^128 nor
+  // 2^-127 is one. It is 0 for x = -89.
+  static TF_LSTM_OPS_INLINE Value Exp(Value x) {
+    const Value factor = x > 0 ? Broadcast(2.0f) : Broadcast(0.5f);
+    const Value exponent = x > 0 ? Broadcast(-1.0f) : Broadcast(1.0f);
+    const ExpOfMinus e(Clamp(-x, -89.0f, 89.0f), exponent);
+    // No multiply-add: the product could be subnormal where the sum is not.
+    return (e.minus_1 + 1.0f) * e.scale * factor;
+  }
+
  private:
   // e^-x 2^exponent = scale (1 + minus_1), with -x = n ln 2 + r, |r| <=
   // ln(2)/2, scale = 2^(n + exponent) and minus_1 = e^r - 1.
   struct ExpOfMinus {
     Value scale, minus_1;
 
-    TF_LSTM_OPS_INLINE ExpOfMinus(Value x, int exponent) {
+    TF_LSTM_OPS_INLINE ExpOfMinus(Value x, float exponent)
+        : ExpOfMinus(x, Broadcast(exponent)) {}
+    TF_LSTM_OPS_INLINE ExpOfMinus(Value x, Value exponent) {
       // Adding it rounds to an integer, which is in the lower bits.
-      const Value rounder =
-          Broadcast(0x1.8p23f + static_cast<float>(exponent + 127));
+      const Value rounder = exponent + (0x1.8p23f + 127);
       const Value biased = Fma(x, Broadcast(-0x1.715476p0f), rounder);
       scale = FromBits(Bits(biased) << 23);
       const Value n = biased - rounder;
