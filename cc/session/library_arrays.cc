@@ -12,6 +12,7 @@ using tf_lstm_ops::session::Error;
 using tf_lstm_ops::session::Fail;
 using tf_lstm_ops::session::Graph;
 using tf_lstm_ops::session::IsGiven;
+using tf_lstm_ops::session::kMaxArguments;
 using tf_lstm_ops::session::kMaxRank;
 using tf_lstm_ops::session::SessionInputs;
 using tf_lstm_ops::session::Shape;
@@ -24,8 +25,6 @@ namespace {
 
 static_assert(kMaxRank == TF_LSTM_OPS_MAX_RANK);
 static_assert(sizeof(tf_lstm_ops_array) == 80);
-// As in the format of the file.
-constexpr int kMaxArguments = 64;
 
 // The arrays of a caller. Only those that are read are initialised, which
 // saves time in short calls.
