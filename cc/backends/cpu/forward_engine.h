@@ -2,6 +2,7 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_FORWARD_ENGINE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_FORWARD_ENGINE_H_
 
+#include <cassert>
 #include <cstdint>
 
 #include "backends/cpu/memory/call_memory.h"
@@ -81,8 +82,9 @@ void RunForward(const ForwardEngine<T>& engine, const PlannedForward<T>* passes,
                 int count, cpu::CallMemory* memory) {
   const int together = passes->plan.side_by_side ? count : 1;
   for (int k = 0; k < count; k += together) {
-    engine.run[static_cast<int>(passes[k].plan.way)](passes + k, together,
-                                                     memory);
+    const auto run = engine.run[static_cast<int>(passes[k].plan.way)];
+    assert(run);
+    run(passes + k, together, memory);
   }
 }
 

@@ -1,29 +1,18 @@
 #include "backends/cpu/training_engine.h"
 
+#include "backends/cpu/instruction_sets.h"
+
 namespace tf_lstm_ops {
 
-#define TF_LSTM_OPS_TRAINING(set)        \
-  namespace set {                        \
-  extern const TrainingEngine kTraining; \
-  extern const BFloat16Engine kBFloat16; \
+#define TF_LSTM_OPS_DECLARE(name, set, bfloat16) \
+  namespace set {                                \
+  extern const TrainingEngine kTraining;         \
+  }                                              \
+  namespace bfloat16 {                           \
+  extern const BFloat16Engine kBFloat16;         \
   }
-#define TF_LSTM_OPS_BFLOAT16(set)        \
-  namespace set {                        \
-  extern const BFloat16Engine kBFloat16; \
-  }
-
-#if defined(__x86_64__)
-TF_LSTM_OPS_TRAINING(x86_64_v2)
-TF_LSTM_OPS_TRAINING(x86_64_v3)
-TF_LSTM_OPS_TRAINING(x86_64_v4)
-TF_LSTM_OPS_BFLOAT16(x86_64_v4_bf16)
-TF_LSTM_OPS_BFLOAT16(x86_64_v4_amx)
-#else
-TF_LSTM_OPS_TRAINING(baseline)
-#if defined(__aarch64__)
-TF_LSTM_OPS_BFLOAT16(armv8_bf16)
-#endif
-#endif
+TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_DECLARE)
+#undef TF_LSTM_OPS_DECLARE
 
 const ForwardEngine<float>& TrainingForwardFor(
     [[maybe_unused]] const RnnConfig& config) {
@@ -36,21 +25,11 @@ const ForwardEngine<float>& TrainingForwardFor(
 }
 
 const TrainingSet& SelectedTrainingSet() {
-  // In the order of AvailableInstructionSets.
+#define TF_LSTM_OPS_ROW(name, set, bfloat16) \
+  {&set::kTraining, &bfloat16::kBFloat16},
   static const TrainingSet kSets[] = {
-#if defined(__x86_64__)
-      {&x86_64_v2::kTraining, &x86_64_v2::kBFloat16},
-      {&x86_64_v3::kTraining, &x86_64_v3::kBFloat16},
-      {&x86_64_v4::kTraining, &x86_64_v4::kBFloat16},
-      {&x86_64_v4::kTraining, &x86_64_v4_bf16::kBFloat16},
-      {&x86_64_v4::kTraining, &x86_64_v4_amx::kBFloat16},
-#else
-      {&baseline::kTraining, &baseline::kBFloat16},
-#if defined(__aarch64__)
-      {&baseline::kTraining, &armv8_bf16::kBFloat16},
-#endif
-#endif
-  };
+      TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_ROW)};
+#undef TF_LSTM_OPS_ROW
   return kSets[SelectedInstructionSetIndex()];
 }
 

@@ -1,6 +1,7 @@
 #include "backends/cpu/plan/forward_plan.h"
 
 #include <cassert>
+#include <iterator>
 
 #include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/plan/ways.h"
@@ -13,6 +14,7 @@ namespace {
 // The first one that takes a problem computes it. The last one takes any.
 constexpr decltype(&TakeSequence) kWays[] = {&TakeOneStep, &TakeOneRow,
                                              &TakeSequence};
+static_assert(std::size(kWays) == kForwardWays);
 
 ForwardPlan PlanOf(const ForwardProblem& problem, int threads) {
   ForwardPlan plan;

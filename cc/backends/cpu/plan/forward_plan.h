@@ -15,9 +15,9 @@ namespace tf_lstm_ops::cpu {
 enum class ForwardWay {
   kOneStep,   // one step, with weights that are read where they lie
   kOneRow,    // one row of the batch on one thread: a loop over the steps
-  kSequence,  // any other pass, by a ForwardSchedule
+  kSequence,  // any other pass, by a ForwardSchedule; the last one
 };
-constexpr int kForwardWays = 3;
+constexpr int kForwardWays = static_cast<int>(ForwardWay::kSequence) + 1;
 
 struct ForwardPlan {
   ForwardWay way = ForwardWay::kSequence;
