@@ -48,8 +48,8 @@ BFloat16Engine g_bfloat16 = [] {
   BFloat16Engine engine = {};
   engine.forward.traits.lanes = 16;
   engine.forward.traits.dots_pairs = true;
-  for (auto& run : engine.forward.run) {
-    run = [](const PlannedForward<float>* passes, int, cpu::CallMemory*) {
+  for (auto& way : engine.forward.ways) {
+    way.run = [](const PlannedForward<float>* passes, int, cpu::CallMemory*) {
       g_packed = passes->packed;
     };
   }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/cpu/engine_arguments.h"
+#include "backends/cpu/forward_pass.h"
 #include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/training_engine.h"
 #include "backends/cpu/weights/hash_weights.h"

@@ -1,7 +1,6 @@
 #include "backends/cpu/plan/forward_plan.h"
 
 #include <cassert>
-#include <iterator>
 
 #include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/plan/ways.h"
@@ -9,18 +8,20 @@
 #include "backends/cpu/processor/measured_rates.h"
 
 namespace tf_lstm_ops::cpu {
-namespace {
 
-// The first one that takes a problem computes it. The last one takes any.
-constexpr decltype(&TakeSequence) kWays[] = {&TakeOneStep, &TakeOneRow,
-                                             &TakeSequence};
-static_assert(std::size(kWays) == kForwardWays);
+const Way* const kWays[kForwardWays] = {&kOneStepWay, &kOneRowWay,
+                                        &kSequenceWay};
+
+namespace {
 
 ForwardPlan PlanOf(const ForwardProblem& problem, int threads) {
   ForwardPlan plan;
   plan.format = problem.format;
-  for (const auto take : kWays) {
-    if (take(problem, threads, &plan)) break;
+  for (int k = 0; k < kForwardWays; ++k) {
+    plan.way = static_cast<ForwardWay>(k);
+    if (kWays[k]->fits(problem) && kWays[k]->take(problem, threads, &plan)) {
+      break;
+    }
   }
   return plan;
 }

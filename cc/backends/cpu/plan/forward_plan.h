@@ -1,9 +1,9 @@
 // ForwardPlan: which way a forward pass is computed.
 //
-// The ways are in an ordered list, kWays in forward_plan.cc: the first one that
-// accepts a problem computes it. A way has a file in plan/ways/, which accepts
-// or refuses, and a file in simd/forward/, which computes. The result does not
-// depend on the plan.
+// The ways are in an ordered list, kWays: the first one that takes a problem
+// computes it. A way has a file in plan/ways/, a cpu::Way, which decides, and a
+// file in simd/forward/, which computes. The result does not depend on the
+// plan.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_
 
@@ -37,9 +37,6 @@ void PlanForward(const ForwardProblem* problems, int count, int threads,
 // Whether the plan reads the weights in place. Weights are kept for later calls
 // only where it does not.
 bool ReadsInPlace(const ForwardProblem& problem);
-
-// Whether passes of one row of the layer may take ForwardWay::kOneRow.
-bool HasOneRow(const ForwardProblem& problem);
 
 // How a call packs the weights. Pairs halve the bytes that a step reads. Where
 // the processor does not multiply pairs, widening them is free with a few rows,

@@ -128,18 +128,18 @@ void RunOneStep(const PlannedForward<T>* planned, int count,
 }
 
 template <class T>
-int64_t MostMemory(const PlannedForward<T>& pass,
-                   const cpu::ForwardProblem& problem, int threads) {
+int64_t SequenceMemory(const PlannedForward<T>& pass,
+                       const cpu::ForwardProblem& problem, int threads) {
   const auto functions = ForwardFunctionsOf<T>(pass.layer->config.cell);
-  const int64_t size =
-      Forward<T>(pass, functions).MostScratch(problem, threads);
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-  if constexpr (std::is_same_v<T, float>) {
-    if (HasOneRow(problem)) return Max(size, RowMemory(pass));
-  }
-#endif
-  return size;
+  return Forward<T>(pass, functions).MostScratch(problem, threads);
 }
+
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+int64_t OneRowMemory(const PlannedForward<float>& pass,
+                     const cpu::ForwardProblem&, int) {
+  return RowMemory(pass);
+}
+#endif
 
 template <class T>
 void RunBackward(const EngineBackward<T>* const* layers, int count,
@@ -197,15 +197,14 @@ constexpr ForwardEngine<T> ForwardEngineOf() {
   engine.traits.dots_pairs = kDotsPairs;
   engine.traits.has_many_registers = kRegisters == 32;
   engine.traits.pairs_speed = SpeedOf(WeightFormat::kBFloat16Pairs);
-  engine.run[static_cast<int>(ForwardWay::kOneStep)] = &RunOneStep<T>;
+  engine.way(ForwardWay::kOneStep) = {&RunOneStep<T>, nullptr};
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float>) {
-    engine.run[static_cast<int>(ForwardWay::kOneRow)] = &RunOneRow;
+    engine.way(ForwardWay::kOneRow) = {&RunOneRow, &OneRowMemory};
   }
 #endif
-  engine.run[static_cast<int>(ForwardWay::kSequence)] = &RunSequence<T>;
+  engine.way(ForwardWay::kSequence) = {&RunSequence<T>, &SequenceMemory<T>};
   engine.pack = &PackAll<T>;
-  engine.most_memory = &MostMemory<T>;
   return engine;
 }
 
@@ -214,7 +213,7 @@ constexpr Engine EngineOf() {
   Engine engine = {};
   engine.forward = ForwardEngineOf<float>();
   // The library of sessions then does not contain it.
-  engine.forward.run[static_cast<int>(cpu::ForwardWay::kOneStep)] = nullptr;
+  engine.forward.way(cpu::ForwardWay::kOneStep) = {};
   engine.set_row_layer = &SetRowLayer;
   engine.pack_product = &PackProduct;
   engine.run_product = &RunProduct;
