@@ -25,10 +25,9 @@ int g_passes = 0, g_step_gradients = 0;
 
 const TrainingEngine kRecorder = [] {
   TrainingEngine engine = {};
-  engine.backward_double = [](const EngineBackward<double>* const*, int, int) {
-    ++g_passes;
-  };
-  engine.step_gradient_double = [](const LayerBackward<double>&, int) {
+  engine.backward_double.run = [](const PlannedBackward<double>*, int,
+                                  cpu::CallMemory*) { ++g_passes; };
+  engine.backward_double.run_step = [](const LayerBackward<double>&, int) {
     ++g_step_gradients;
   };
   return engine;

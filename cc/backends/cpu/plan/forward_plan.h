@@ -49,9 +49,6 @@ WeightFormat FormatOf(const ForwardProblem& problem);
 WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
                           int64_t elements, const VectorTraits& traits);
 
-// Multiply-adds of a format in the time of one of elements.
-double SpeedOf(WeightFormat format, const VectorTraits& traits);
-
 // Sets the format of the packed weights, and the rates of their products.
 void SetFormat(WeightFormat format, ForwardProblem* problem);
 
