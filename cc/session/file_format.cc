@@ -122,10 +122,9 @@ bool ReadVersion1(const void* data, uint64_t size, FileTables* tables,
   for (uint32_t k = 0; k < header.layer_count; ++k) {
     const uint32_t kind = layers[k].kind;
     if (kind >= 1 && kind <= kMaskingKind) continue;
-    return Fail(error, kDataLoss,
-                "layer %" PRIu32 ": kind is %" PRIu32
-                ", must be from 1 to %" PRIu32,
-                k, kind, kMaskingKind);
+    return FailInLayer(error, kDataLoss, k,
+                       ": kind is %" PRIu32 ", must be from 1 to %" PRIu32,
+                       kind, kMaskingKind);
   }
   SetChain(header.input_size, layers, tables);
   return true;
@@ -221,15 +220,21 @@ bool ReadVersion2(const void* data, uint64_t size, FileTables* tables,
 bool ReadTables(const void* data, uint64_t size, FileTables* tables,
                 FileView* view, Error* error) {
   HeaderV1 header;
+  const uint64_t compared = std::min<uint64_t>(size, sizeof(kMagic));
+  const bool begins_so =
+      compared == 0 || std::memcmp(data, kMagic, compared) == 0;
   if (size < sizeof(header)) {
-    return Fail(error, kDataLoss,
-                "the file has %" PRIu64 " bytes, must have at least %zu", size,
-                sizeof(header));
+    Fail(error, kDataLoss,
+         "the file has %" PRIu64 " bytes, must have at least %zu", size,
+         sizeof(header));
+    if (!begins_so) error->reason = kNotASessionFile;
+    return false;
   }
   std::memcpy(&header, data, sizeof(header));
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
-    return Fail(error, kDataLoss,
-                "header: magic is not that of a session's file");
+  if (!begins_so) {
+    Fail(error, kDataLoss, "header: magic is not that of a session's file");
+    error->reason = kNotASessionFile;
+    return false;
   }
   if (header.version == 0) {
     return Fail(error, kDataLoss,

@@ -45,7 +45,7 @@ void NodeReader::Fail(const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  session::Fail(error_, kDataLoss, "layer %" PRIu32 ": %s", index_, text);
+  FailInLayer(error_, kDataLoss, index_, ": %s", text);
 }
 
 bool NodeReader::Finish() {

@@ -47,10 +47,10 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
   const Graph& graph = session.graph();
   if (graph.blocking_node != kNone) {
     const int node = graph.blocking_node;
-    return Fail(error, kInvalidArgument,
-                "the session cannot stream: a layer %s: layer %d of the file, "
-                "counted from 0",
-                graph.nodes[node].layer->needs(), node);
+    Fail(error, kInvalidArgument, "the session cannot stream: a layer %s: ",
+         graph.nodes[node].layer->needs());
+    AppendLayer(error, node, " of the file, counted from 0");
+    return false;
   }
   if (graph.blocking_input != kNone) {
     return Fail(error, kInvalidArgument,
