@@ -92,6 +92,22 @@ bool Read(const char* name, const tf_lstm_ops_array* arrays, int32_t count,
   return true;
 }
 
+// Outputs are always of floats.
+bool ReadOutputs(const tf_lstm_ops_array* outputs, int32_t count,
+                 const Graph& graph, Arguments* arguments, Error* error) {
+  if (!Read("outputs", outputs, count, graph.output_count(), arguments,
+            error)) {
+    return false;
+  }
+  for (int32_t k = 0; k < count; ++k) {
+    if (arguments->types[k] == Type::kFloat) continue;
+    return Fail(error, codes::kInvalidArgument,
+                "outputs[%" PRId32 "].type is %" PRId32 ", must be %d", k,
+                outputs[k].type, TF_LSTM_OPS_FLOAT32);
+  }
+  return true;
+}
+
 // Sets what describes an array, without its data.
 void Describe(const Shape& shape, Type type, tf_lstm_ops_array* array) {
   array->type = static_cast<int32_t>(type);
@@ -216,8 +232,7 @@ int32_t tf_lstm_ops_session_run_arrays(const tf_lstm_ops_session* session,
     Arguments in, out;
     return Read("inputs", inputs, input_count, graph.input_count(), &in,
                 failure) &&
-           Read("outputs", outputs, output_count, graph.output_count(), &out,
-                failure) &&
+           ReadOutputs(outputs, output_count, graph, &out, failure) &&
            session->session.Run(in.inputs(), out.arrays(), failure);
   });
 }
@@ -235,8 +250,7 @@ int32_t tf_lstm_ops_stream_run_arrays(tf_lstm_ops_stream* stream,
     Arguments in, out;
     return Read("inputs", inputs, input_count, graph.input_count(), &in,
                 failure) &&
-           Read("outputs", outputs, output_count, graph.output_count(), &out,
-                failure) &&
+           ReadOutputs(outputs, output_count, graph, &out, failure) &&
            stream->stream.RunArrays(in.inputs(), out.arrays(), failure);
   });
 }

@@ -364,6 +364,18 @@ def test_data_must_be_aligned(library, rng):
     fails(c.INVALID_ARGUMENT, text, c.call, library, "session_open_data", *arguments)
 
 
+def test_outputs_are_floats(library, session):
+    stream, x = c.Stream(session), np.zeros((1, 1, layers.INPUTS), np.float32)
+    y = np.full((1, 1, 7), 3, np.int32)
+    for name, handle in (
+        ("session_run_arrays", session.handle),
+        ("stream_run_arrays", stream.handle),
+    ):
+        arguments = (library, name, handle, [c.as_struct(x)], [y])
+        fails(c.INVALID_ARGUMENT, "outputs[0].type is 1, must be 0", c.call_arrays, *arguments)
+    assert (y == 3).all()
+
+
 def test_info_is_written_as_far_as_its_size_goes(library, session):
     info = c.Info(struct_size=16, state_size=-7)
     c.call(library, "session_get_info", session.handle, byref(info))

@@ -44,8 +44,9 @@ constexpr bool kEmulatesDots = true;
 constexpr bool kEmulatesDots = false;
 #endif
 
-// Whether the processor has tiles of bfloat16 and Linux lets this process use
-// them. Without permission their first instruction would end the process.
+// Whether the processor has tiles of bfloat16, and Linux gives them to
+// processes that ask. The first bfloat16 layer asks: see
+// SelectedBFloat16Engine.
 bool HasTiles() {
 #if defined(TF_LSTM_OPS_ASSUMES_TILES)
   return true;  // in a test that runs their instructions by itself
@@ -55,9 +56,11 @@ bool HasTiles() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &features)) return false;
   if ((features & kTilesOfBFloat16) != kTilesOfBFloat16) return false;
 #if defined(__linux__)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILE_DATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  constexpr long kGetSupported = 0x1021;             // ARCH_GET_XCOMP_SUPP
+  constexpr uint64_t kTileData = uint64_t{1} << 18;  // XFEATURE_MASK_XTILE_DATA
+  uint64_t supported = 0;
+  return syscall(SYS_arch_prctl, kGetSupported, &supported) == 0 &&
+         (supported & kTileData) != 0;
 #else
   return false;
 #endif

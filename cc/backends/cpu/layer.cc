@@ -14,7 +14,7 @@ namespace tf_lstm_ops::cpu {
 namespace {
 
 const ForwardEngine<float>& SelectedForward(const LayerForward<float>& layer) {
-  return layer.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
+  return layer.config.bfloat16 ? SelectedBFloat16Engine().forward
                                : TrainingForwardFor(layer.config);
 }
 const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
@@ -22,9 +22,8 @@ const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
 }
 const BackwardEngine<float>& SelectedBackward(
     const LayerBackward<float>& layer) {
-  const TrainingSet& set = SelectedTrainingSet();
-  return layer.config.bfloat16 ? set.bfloat16->backward
-                               : set.engine->backward_float;
+  return layer.config.bfloat16 ? SelectedBFloat16Engine().backward
+                               : SelectedTrainingSet().engine->backward_float;
 }
 const BackwardEngine<double>& SelectedBackward(const LayerBackward<double>&) {
   return SelectedTrainingSet().engine->backward_double;

@@ -30,6 +30,9 @@ struct TrainingSet {
 
 // Those of SelectedInstructionSet().
 const TrainingSet& SelectedTrainingSet();
+// The passes of bfloat16 layers: those of SelectedTrainingSet(), or of
+// x86-64-v4 where the operating system refuses tiles of AMX to this process.
+const BFloat16Engine& SelectedBFloat16Engine();
 // Forward passes of a float layer with the instruction set of EngineFor().
 const ForwardEngine<float>& TrainingForwardFor(const RnnConfig& config);
 
