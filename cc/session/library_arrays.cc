@@ -100,7 +100,7 @@ bool ReadOutputs(const tf_lstm_ops_array* outputs, int32_t count,
     return false;
   }
   for (int32_t k = 0; k < count; ++k) {
-    if (arguments->types[k] == Type::kFloat) continue;
+    if (outputs[k].type == TF_LSTM_OPS_FLOAT32) continue;
     return Fail(error, codes::kInvalidArgument,
                 "outputs[%" PRId32 "].type is %" PRId32 ", must be %d", k,
                 outputs[k].type, TF_LSTM_OPS_FLOAT32);
