@@ -89,11 +89,26 @@ enum {
   TF_LSTM_OPS_DATA_LOSS = 15           /* the file is not valid */
 };
 
-/* What went wrong. */
+/* More about an error than its code. */
+enum {
+  TF_LSTM_OPS_REASON_NONE = 0,
+  TF_LSTM_OPS_REASON_NOT_A_SESSION_FILE = 1 /* it begins with other bytes */
+};
+
+/* What went wrong. A failure sets the members that struct_size includes. Before
+ * a call, a program sets `layer` to -1 and the other members to 0: an older
+ * library sets none behind `text`. */
 typedef struct tf_lstm_ops_error {
   uint32_t struct_size;
   int32_t code;
   char text[248]; /* ends with 0; may be cut */
+  int32_t reason; /* TF_LSTM_OPS_REASON_* */
+  /* The layer that the text is about, counted from 0 in the file, else -1. The
+   * text names it in bytes layer_begin to layer_end - 1, as "layer 2". A
+   * program that knows the layer may put its name there. */
+  int32_t layer;
+  int32_t layer_begin;
+  int32_t layer_end;
 } tf_lstm_ops_error;
 
 /* A model that is open. */

@@ -22,6 +22,7 @@ namespace engine_benchmark {
 namespace {
 
 using tf_lstm_ops::RnnConfig;
+using tf_lstm_ops::cpu::BackwardProblem;
 using tf_lstm_ops::cpu::BackwardSchedule;
 using tf_lstm_ops::cpu::ForwardProblem;
 using tf_lstm_ops::cpu::ForwardSchedule;
@@ -39,54 +40,40 @@ const char* RegimeOf(const ForwardSchedule& schedule) {
 // The schedules of a layer direction in float, as the engine makes them.
 class Prediction {
  public:
-  explicit Prediction(const Case& c)
-      : case_(c),
-        lanes_(
-            tf_lstm_ops::SelectedInstructionSet().engine->forward.traits.lanes),
-        padded_((c.units + lanes_ - 1) / lanes_ * lanes_),
-        packed_(SequenceOf(c)) {}
+  explicit Prediction(const Case& c) : case_(c), packed_(SequenceOf(c)) {}
 
   ForwardSchedule Forward(int threads, bool packs_weights) const {
-    RnnConfig config;
-    config.cell = case_.cell;
-    config.input_size = case_.inputs;
-    config.cell_size = config.hidden_size = case_.units;
-    VectorTraits traits;
-    traits.lanes = lanes_;
-    ForwardProblem problem(config, traits);
+    auto problem = ProblemOf<ForwardProblem>();
     problem.weights =
         packs_weights ? WeightsState::kOfCall : WeightsState::kFilled;
-    problem.batch = packed_.batch;
-    problem.steps = packed_.steps;
-    problem.rows = packed_.size();
     problem.rates = RatesFor(problem.packed_bytes());
     return {problem, threads};
   }
 
   BackwardSchedule Backward(int threads) const {
-    const int64_t row = case_.gates() * case_.units * kFloat;
-    BackwardSchedule::Problem problem;
-    problem.batch = case_.batch;
-    problem.steps = case_.steps;
-    problem.rows = packed_.size();
-    problem.multiplies = true;
-    problem.units = padded_;
-    problem.hidden = case_.units;
-    problem.input = case_.inputs;
-    problem.lanes = lanes_;
-    problem.parts = case_.gates();
-    problem.weight_bytes = (case_.units + case_.inputs) * row;
-    problem.row_bytes = row;
-    problem.vector_bytes = lanes_ * kFloat;
-    problem.rates = RatesFor(problem.weight_bytes);
+    auto problem = ProblemOf<BackwardProblem>();
+    problem.rates = RatesFor(problem.weight_bytes());
     return {problem, threads};
   }
 
  private:
-  static constexpr int64_t kFloat = sizeof(float);
+  template <class Problem>
+  Problem ProblemOf() const {
+    RnnConfig config;
+    config.cell = case_.cell;
+    config.input_size = case_.inputs;
+    config.cell_size = config.hidden_size = case_.units;
+    VectorTraits traits;
+    traits.lanes =
+        tf_lstm_ops::SelectedInstructionSet().engine->forward.traits.lanes;
+    Problem problem(config, traits);
+    problem.batch = packed_.batch;
+    problem.steps = packed_.steps;
+    problem.rows = packed_.size();
+    return problem;
+  }
 
   const Case case_;
-  const int64_t lanes_, padded_;
   const tf_lstm_ops::PackedSequence packed_;
 };
 

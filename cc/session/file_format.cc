@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "session/field_checks.h"
 #include "session/layers/layer_kinds.h"
 
 namespace tf_lstm_ops::session {
@@ -15,20 +16,14 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 constexpr uint8_t kMagic[8] = {0x89, 0x54, 0x4C, 0x4F, 0x53, 0x0D, 0x0A, 0x1A};
 constexpr uint32_t kVersion = 2;
 constexpr uint32_t kMaxLayersV1 = 1024, kMaxNodes = 4096;
-constexpr uint32_t kMaxArguments = 64, kMaxTableOperands = 65536;
+constexpr uint32_t kMaxTableOperands = 65536;
 constexpr uint32_t kStructures = 3;
 
-bool AllZero(const void* data, size_t count) {
-  const auto* bytes = static_cast<const uint8_t*>(data);
-  return std::all_of(bytes, bytes + count, [](uint8_t b) { return b == 0; });
-}
-
-bool InRange(const char* field, uint64_t value, uint64_t low, uint64_t high,
-             Error* error) {
-  return (value >= low && value <= high) ||
-         Fail(error, kDataLoss,
-              "header: %s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64,
-              field, value, low, high);
+bool CheckRange(const char* field, uint64_t value, uint64_t low, uint64_t high,
+                Error* error) {
+  FieldText wrong;
+  return InRange(field, value, low, high, &wrong) ||
+         Fail(error, kDataLoss, "header: %s", wrong.text);
 }
 
 bool CheckFileSize(uint64_t field, uint64_t size, Error* error) {
@@ -110,13 +105,13 @@ bool ReadVersion1(const void* data, uint64_t size, FileTables* tables,
                   FileView* view, Error* error) {
   HeaderV1 header;
   std::memcpy(&header, data, sizeof(header));
-  if (!InRange("layer_count", header.layer_count, 1, kMaxLayersV1, error) ||
+  if (!CheckRange("layer_count", header.layer_count, 1, kMaxLayersV1, error) ||
       !CheckFileSize(header.file_size, size, error)) {
     return false;
   }
   view->first = sizeof(header) + header.layer_count * sizeof(LayerRecord);
   if (!CheckRoom(size, view->first, header.layer_count, error) ||
-      !InRange("input_size", header.input_size, 1, kMaxSize, error)) {
+      !CheckRange("input_size", header.input_size, 1, kMaxSize, error)) {
     return false;
   }
   if (!AllZero(header.reserved, sizeof(header.reserved))) {
@@ -127,10 +122,9 @@ bool ReadVersion1(const void* data, uint64_t size, FileTables* tables,
   for (uint32_t k = 0; k < header.layer_count; ++k) {
     const uint32_t kind = layers[k].kind;
     if (kind >= 1 && kind <= kMaskingKind) continue;
-    return Fail(error, kDataLoss,
-                "layer %" PRIu32 ": kind is %" PRIu32
-                ", must be from 1 to %" PRIu32,
-                k, kind, kMaskingKind);
+    return FailInLayer(error, kDataLoss, k,
+                       ": kind is %" PRIu32 ", must be from 1 to %" PRIu32,
+                       kind, kMaskingKind);
   }
   SetChain(header.input_size, layers, tables);
   return true;
@@ -184,16 +178,17 @@ bool ReadVersion2(const void* data, uint64_t size, FileTables* tables,
                   FileView* view, Error* error) {
   HeaderV2 header;
   std::memcpy(&header, data, sizeof(header));
-  if (!InRange("layer_count", header.layer_count, 1, kMaxNodes, error) ||
+  if (!CheckRange("layer_count", header.layer_count, 1, kMaxNodes, error) ||
       !CheckFileSize(header.file_size, size, error) ||
-      !InRange("input_count", header.input_count, 1, kMaxArguments, error) ||
-      !InRange("output_count", header.output_count, 1, kMaxArguments, error) ||
-      !InRange("operand_count", header.operand_count, 1, kMaxTableOperands,
-               error) ||
-      !InRange("input_structure", header.input_structure, 0, kStructures - 1,
-               error) ||
-      !InRange("output_structure", header.output_structure, 0, kStructures - 1,
-               error)) {
+      !CheckRange("input_count", header.input_count, 1, kMaxArguments, error) ||
+      !CheckRange("output_count", header.output_count, 1, kMaxArguments,
+                  error) ||
+      !CheckRange("operand_count", header.operand_count, 1, kMaxTableOperands,
+                  error) ||
+      !CheckRange("input_structure", header.input_structure, 0, kStructures - 1,
+                  error) ||
+      !CheckRange("output_structure", header.output_structure, 0,
+                  kStructures - 1, error)) {
     return false;
   }
   if (!AllZero(header.reserved, sizeof(header.reserved))) {
@@ -225,15 +220,21 @@ bool ReadVersion2(const void* data, uint64_t size, FileTables* tables,
 bool ReadTables(const void* data, uint64_t size, FileTables* tables,
                 FileView* view, Error* error) {
   HeaderV1 header;
+  const uint64_t compared = std::min<uint64_t>(size, sizeof(kMagic));
+  const bool begins_so =
+      compared == 0 || std::memcmp(data, kMagic, compared) == 0;
   if (size < sizeof(header)) {
-    return Fail(error, kDataLoss,
-                "the file has %" PRIu64 " bytes, must have at least %zu", size,
-                sizeof(header));
+    Fail(error, kDataLoss,
+         "the file has %" PRIu64 " bytes, must have at least %zu", size,
+         sizeof(header));
+    if (!begins_so) error->reason = kNotASessionFile;
+    return false;
   }
   std::memcpy(&header, data, sizeof(header));
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
-    return Fail(error, kDataLoss,
-                "header: magic is not that of a session's file");
+  if (!begins_so) {
+    Fail(error, kDataLoss, "header: magic is not that of a session's file");
+    error->reason = kNotASessionFile;
+    return false;
   }
   if (header.version == 0) {
     return Fail(error, kDataLoss,

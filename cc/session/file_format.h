@@ -15,9 +15,13 @@ constexpr int kArrays = 10;
 constexpr int kMaxDirections = 2;
 // With it no product of two sizes overflows.
 constexpr int64_t kMaxSize = int64_t{1} << 24;
+// Of arrays in the file, and of its first byte in memory.
 constexpr uint64_t kAlignment = 64;
 // Axes behind the batch.
 constexpr int kMaxDims = 5;
+// Inputs, and outputs.
+constexpr int kMaxArguments = 64;
+// Of a node.
 constexpr int kMaxOperands = 64;
 constexpr int kMaxBatchAxes = 4;
 constexpr uint32_t kAbsent = ~uint32_t{0};

@@ -11,8 +11,8 @@ namespace tf_lstm_ops::session {
 namespace {
 
 bool FailNode(Error* error, size_t index, const char* what, uint64_t value) {
-  return Fail(error, kDataLoss, "layer %zu: %s (%" PRIu64 ")", index, what,
-              value);
+  return FailInLayer(error, kDataLoss, index, ": %s (%" PRIu64 ")", what,
+                     value);
 }
 
 void AddInputs(Graph* graph) {
@@ -76,10 +76,9 @@ bool AddNode(const FileTables& tables, const FileView& file, uint32_t index,
   const NodeRecord& record = tables.nodes[index];
   const uint32_t number = record.layer.kind;
   if (number < 1 || number >= kLayerKindCount) {
-    return Fail(error, kDataLoss,
-                "layer %" PRIu32 ": kind is %" PRIu32
-                ", must be from 1 to %" PRIu32,
-                index, number, kLayerKindCount - 1);
+    return FailInLayer(error, kDataLoss, index,
+                       ": kind is %" PRIu32 ", must be from 1 to %" PRIu32,
+                       number, kLayerKindCount - 1);
   }
   const LayerKind& kind = kLayerKinds[number];
   Node& node = graph->nodes.emplace_back();
@@ -184,8 +183,8 @@ Shape JoinBatch(const Shape& shape, int batch_axes) {
 
 bool FailIn(const Node& node, size_t index, Error* error) {
   const Error cause = *error;
-  return Fail(error, cause.code, "layer %zu (%s): %s", index, node.kind,
-              cause.text);
+  return FailInLayer(error, cause.code, index, " (%s): %s", node.kind,
+                     cause.text);
 }
 
 int InferShapes(const Graph& graph, std::vector<Shape>* shapes, Error* error) {

@@ -26,8 +26,6 @@ namespace codes = tf_lstm_ops::session;
 
 namespace {
 
-constexpr uint64_t kDataAlignment = 64;
-
 // Sets `threads` from the options, which may be null.
 bool ReadOptions(const tf_lstm_ops_session_options* options, int* threads,
                  Error* error) {
@@ -151,12 +149,12 @@ int32_t tf_lstm_ops_session_open_data(
       options, session, error, [&](Session* opened, Error* failure) {
         if (!IsGiven(data, "data", failure)) return false;
         const uint64_t misaligned =
-            reinterpret_cast<uintptr_t>(data) % kDataAlignment;
+            reinterpret_cast<uintptr_t>(data) % codes::kAlignment;
         if (misaligned != 0) {
           return Fail(failure, codes::kInvalidArgument,
-                      "data is %" PRIu64
-                      " bytes behind a multiple of 64, must be aligned to 64",
-                      misaligned);
+                      "data is %" PRIu64 " bytes behind a multiple of %" PRIu64
+                      ", must be aligned to %" PRIu64,
+                      misaligned, codes::kAlignment, codes::kAlignment);
         }
         return opened->OpenData(data, size, failure);
       });

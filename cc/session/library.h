@@ -29,14 +29,28 @@ struct tf_lstm_ops_stream {
 
 namespace tf_lstm_ops::session {
 
-static_assert(sizeof(tf_lstm_ops_error) == 256);
+// Programs that were compiled before there was `reason` have the first 256
+// bytes.
+static_assert(offsetof(tf_lstm_ops_error, reason) == 256);
+static_assert(sizeof(tf_lstm_ops_error) == 272);
 
 // Copies `from` to the caller's error as far as its size goes.
 inline int32_t Report(const Error& from, tf_lstm_ops_error* to) {
   if (!to) return from.code;
   const uint32_t size = to->struct_size;
-  if (size >= offsetof(tf_lstm_ops_error, text)) to->code = from.code;
-  if (size >= sizeof(*to)) std::memcpy(to->text, from.text, sizeof(to->text));
+  // Sets a member that the size includes.
+  const auto set = [&](auto* member, const auto& value) {
+    const auto end = reinterpret_cast<const char*>(member + 1);
+    if (end > reinterpret_cast<const char*>(to) + size) return;
+    static_assert(sizeof(*member) == sizeof(value));
+    std::memcpy(member, &value, sizeof(value));
+  };
+  set(&to->code, from.code);
+  set(&to->text, from.text);
+  set(&to->reason, from.reason);
+  set(&to->layer, from.layer);
+  set(&to->layer_begin, from.layer_begin);
+  set(&to->layer_end, from.layer_end);
   return from.code;
 }
 

@@ -12,6 +12,7 @@ using tf_lstm_ops::session::Error;
 using tf_lstm_ops::session::Fail;
 using tf_lstm_ops::session::Graph;
 using tf_lstm_ops::session::IsGiven;
+using tf_lstm_ops::session::kMaxArguments;
 using tf_lstm_ops::session::kMaxRank;
 using tf_lstm_ops::session::SessionInputs;
 using tf_lstm_ops::session::Shape;
@@ -24,8 +25,6 @@ namespace {
 
 static_assert(kMaxRank == TF_LSTM_OPS_MAX_RANK);
 static_assert(sizeof(tf_lstm_ops_array) == 80);
-// As in the format of the file.
-constexpr int kMaxArguments = 64;
 
 // The arrays of a caller. Only those that are read are initialised, which
 // saves time in short calls.
@@ -89,6 +88,22 @@ bool Read(const char* name, const tf_lstm_ops_array* arrays, int32_t count,
     to.data = from.data;
     arguments->types[k] = static_cast<Type>(from.type);
     arguments->masks[k] = from.mask;
+  }
+  return true;
+}
+
+// Outputs are always of floats.
+bool ReadOutputs(const tf_lstm_ops_array* outputs, int32_t count,
+                 const Graph& graph, Arguments* arguments, Error* error) {
+  if (!Read("outputs", outputs, count, graph.output_count(), arguments,
+            error)) {
+    return false;
+  }
+  for (int32_t k = 0; k < count; ++k) {
+    if (outputs[k].type == TF_LSTM_OPS_FLOAT32) continue;
+    return Fail(error, codes::kInvalidArgument,
+                "outputs[%" PRId32 "].type is %" PRId32 ", must be %d", k,
+                outputs[k].type, TF_LSTM_OPS_FLOAT32);
   }
   return true;
 }
@@ -217,8 +232,7 @@ int32_t tf_lstm_ops_session_run_arrays(const tf_lstm_ops_session* session,
     Arguments in, out;
     return Read("inputs", inputs, input_count, graph.input_count(), &in,
                 failure) &&
-           Read("outputs", outputs, output_count, graph.output_count(), &out,
-                failure) &&
+           ReadOutputs(outputs, output_count, graph, &out, failure) &&
            session->session.Run(in.inputs(), out.arrays(), failure);
   });
 }
@@ -236,8 +250,7 @@ int32_t tf_lstm_ops_stream_run_arrays(tf_lstm_ops_stream* stream,
     Arguments in, out;
     return Read("inputs", inputs, input_count, graph.input_count(), &in,
                 failure) &&
-           Read("outputs", outputs, output_count, graph.output_count(), &out,
-                failure) &&
+           ReadOutputs(outputs, output_count, graph, &out, failure) &&
            stream->stream.RunArrays(in.inputs(), out.arrays(), failure);
   });
 }

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <vector>
+
+#include "session/file_format.h"
 #else
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,8 +23,6 @@ namespace tf_lstm_ops::session {
 #if defined(_WIN32)
 
 namespace {
-
-constexpr size_t kAlignment = 64;
 
 bool Read(std::FILE* file, void** data, size_t* size) {
   if (_fseeki64(file, 0, SEEK_END) != 0) return false;

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "backends/cpu/weights/weight_format.h"
+#include "session/field_checks.h"
 
 namespace tf_lstm_ops::session {
 namespace {
@@ -20,11 +21,6 @@ constexpr const char* kArrayNames[kArrays] = {
 // What version 1 has.
 constexpr uint32_t kLastFunction1 = 16;
 constexpr uint32_t kFlags1 = 15;
-
-bool AllZero(const void* data, size_t count) {
-  const auto* bytes = static_cast<const uint8_t*>(data);
-  return std::all_of(bytes, bytes + count, [](uint8_t b) { return b == 0; });
-}
 
 }  // namespace
 
@@ -49,7 +45,7 @@ void NodeReader::Fail(const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  session::Fail(error_, kDataLoss, "layer %" PRIu32 ": %s", index_, text);
+  FailInLayer(error_, kDataLoss, index_, ": %s", text);
 }
 
 bool NodeReader::Finish() {
@@ -96,13 +92,9 @@ bool NodeReader::Finish() {
 
 uint64_t NodeReader::InRange(const char* name, uint64_t value, uint64_t low,
                              uint64_t high) {
-  if (value >= low && value <= high) return value;
-  if (low == high) {
-    Fail("%s is %" PRIu64 ", must be %" PRIu64, name, value, low);
-  } else {
-    Fail("%s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64, name, value,
-         low, high);
-  }
+  FieldText wrong;
+  if (session::InRange(name, value, low, high, &wrong)) return value;
+  Fail("%s", wrong.text);
   return low;
 }
 

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "session/block_lengths.h"
 #include "session/stream_claim.h"
 
 namespace tf_lstm_ops::session {
@@ -17,12 +18,6 @@ constexpr int64_t kMaxBlockFloats = int64_t{1} << 22;
 int64_t BlockSteps(int64_t steps, int64_t most) {
   while (most > steps) most /= 2;
   return most;
-}
-
-int LengthOf(int64_t steps) {
-  int length = 0;
-  while (int64_t{1} << length < steps) ++length;
-  return length;
 }
 
 // Copies rows of `size` floats between arrays with different strides.
@@ -52,10 +47,10 @@ bool Stream::Check(const Session& session, int64_t batch, Error* error) {
   const Graph& graph = session.graph();
   if (graph.blocking_node != kNone) {
     const int node = graph.blocking_node;
-    return Fail(error, kInvalidArgument,
-                "the session cannot stream: a layer %s: layer %d of the file, "
-                "counted from 0",
-                graph.nodes[node].layer->needs(), node);
+    Fail(error, kInvalidArgument, "the session cannot stream: a layer %s: ",
+         graph.nodes[node].layer->needs());
+    AppendLayer(error, node, " of the file, counted from 0");
+    return false;
   }
   if (graph.blocking_input != kNone) {
     return Fail(error, kInvalidArgument,
@@ -95,8 +90,8 @@ Stream::Stream(const Session& session, int64_t batch)
   block_steps_ =
       BlockSteps(std::max<int64_t>(kMaxBlockFloats / step.most_elements(), 1),
                  kMaxBlockSteps);
-  for (int64_t steps = 1; steps <= block_steps_; steps *= 2) {
-    SetInputs(graph_, batch, steps, &inputs);
+  for (int length = 0; StepsOfLength(length) <= block_steps_; ++length) {
+    SetInputs(graph_, batch, StepsOfLength(length), &inputs);
     plans_.emplace_back(graph_).Plan(inputs.data(), &error);
   }
   for (int k = 0; k < graph_.input_count(); ++k) {

@@ -34,10 +34,6 @@ class Stream {
   bool SetState(const float* state, int64_t count, Error* error);
 
  private:
-  // The lengths of blocks are 1, 2, 4, ... steps.
-  static constexpr int kBlockLengths = 6;
-  static constexpr int64_t kMaxBlockSteps = int64_t{1} << (kBlockLengths - 1);
-
   // A call's claim to the stream.
   class Claim;
   // An input or output of the session.
@@ -76,7 +72,7 @@ class Stream {
   std::atomic_flag is_used_ = ATOMIC_FLAG_INIT;
   std::unique_ptr<AlignedBuffer> arrays_;
   std::vector<std::unique_ptr<StreamLayer>> layers_;  // by node; may be null
-  std::vector<CallPlan> plans_;  // by the binary logarithm of the steps
+  std::vector<CallPlan> plans_;  // by the length of a block
   std::vector<Argument> inputs_, outputs_;
   std::vector<float*> slots_;
   // The arguments of a block, and those of Run().

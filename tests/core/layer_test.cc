@@ -25,10 +25,9 @@ int g_passes = 0, g_step_gradients = 0;
 
 const TrainingEngine kRecorder = [] {
   TrainingEngine engine = {};
-  engine.backward_double = [](const EngineBackward<double>* const*, int, int) {
-    ++g_passes;
-  };
-  engine.step_gradient_double = [](const LayerBackward<double>&, int) {
+  engine.backward_double.run = [](const PlannedBackward<double>*, int,
+                                  cpu::CallMemory*) { ++g_passes; };
+  engine.backward_double.run_step = [](const LayerBackward<double>&, int) {
     ++g_step_gradients;
   };
   return engine;
@@ -48,8 +47,8 @@ BFloat16Engine g_bfloat16 = [] {
   BFloat16Engine engine = {};
   engine.forward.traits.lanes = 16;
   engine.forward.traits.dots_pairs = true;
-  for (auto& run : engine.forward.run) {
-    run = [](const PlannedForward<float>* passes, int, cpu::CallMemory*) {
+  for (auto& way : engine.forward.ways) {
+    way.run = [](const PlannedForward<float>* passes, int, cpu::CallMemory*) {
       g_packed = passes->packed;
     };
   }
@@ -64,6 +63,7 @@ const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 
 const InstructionSet& SelectedInstructionSet() { return kSet; }
 const TrainingSet& SelectedTrainingSet() { return kTrainingSet; }
+const BFloat16Engine& SelectedBFloat16Engine() { return g_bfloat16; }
 const ForwardEngine<float>& TrainingForwardFor(const RnnConfig&) {
   return kEngine.forward;
 }

@@ -2,8 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/forward_engine.h"
+#include "backends/cpu/forward_pass.h"
 #include "backends/cpu/plan/side_by_side.h"
+#include "backends/cpu/plan/ways.h"
 #include "backends/cpu/processor/int8_dots.h"
 #include "harness.h"
 
@@ -258,8 +259,8 @@ TEST(FormatsHaveTheirSpeedsAndSizes) {
     CHECK_EQ(set.rates.multiply_add, Rates().multiply_add / speed);
     CHECK_EQ(set.rates.near_byte, Rates().near_byte);
     CHECK_EQ(set.packed_bytes(), bytes * 16 * 4 * (16 + 16));
-    CHECK(HasOneRow(set) == (format != kPairs));
-    CHECK(!HasOneRow(Projected(set)));
+    CHECK(Fits(kRow, set) == (format != kPairs));
+    CHECK(!Fits(kRow, Projected(set)));
   }
 }
 

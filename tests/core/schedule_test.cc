@@ -43,42 +43,26 @@ PackedSequence Steps(const Layer& layer) {
   return PackedSequence(sequence);
 }
 
-int64_t Padded(const Layer& layer) {
-  return CeilDiv(layer.units, kLanes) * kLanes;
-}
-
 // An LSTM layer in float.
-ForwardProblem ForwardOf(const Layer& layer) {
+template <class Problem>
+Problem ProblemOf(const Layer& layer) {
   RnnConfig config;
   config.input_size = layer.inputs;
   config.cell_size = config.hidden_size = layer.units;
   VectorTraits traits;
   traits.lanes = kLanes;
-  ForwardProblem problem(config, traits);
+  Problem problem(config, traits);
   problem.batch = layer.batch;
   problem.steps = layer.steps;
   problem.rows = layer.batch * layer.steps;
   problem.caches = kZen5;
   return problem;
 }
-
-BackwardSchedule::Problem BackwardOf(const Layer& layer) {
-  const int64_t row = 16 * layer.units;
-  BackwardSchedule::Problem problem;
-  problem.batch = layer.batch;
-  problem.steps = layer.steps;
-  problem.rows = layer.batch * layer.steps;
-  problem.multiplies = true;
-  problem.units = Padded(layer);
-  problem.hidden = layer.units;
-  problem.input = layer.inputs;
-  problem.lanes = kLanes;
-  problem.parts = 4;
-  problem.weight_bytes = (layer.inputs + layer.units) * row;
-  problem.row_bytes = row;
-  problem.vector_bytes = 4 * kLanes;
-  problem.caches = kZen5;
-  return problem;
+ForwardProblem ForwardOf(const Layer& layer) {
+  return ProblemOf<ForwardProblem>(layer);
+}
+BackwardProblem BackwardOf(const Layer& layer) {
+  return ProblemOf<BackwardProblem>(layer);
 }
 
 // Calls use(problem, schedule, threads) for all layers and numbers of threads,
@@ -102,9 +86,9 @@ template <class F>
 void ForEachBackward(const F& use) {
   for (const Layer& layer : kLayers) {
     for (const int kind : {0, 1, 2}) {
-      BackwardSchedule::Problem problem = BackwardOf(layer);
+      BackwardProblem problem = BackwardOf(layer);
       problem.together = kind == 1 ? 2 : 1;
-      problem.two_phases = kind == 2;
+      problem.shape.reduces_rows = kind == 2;
       for (const int threads : kThreads) {
         use(problem, BackwardSchedule(problem, threads), threads);
       }
@@ -123,7 +107,7 @@ TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
   });
   ForEachBackward([](const auto& problem, const auto& schedule, int threads) {
     const int64_t items =
-        schedule.slices() > 0 ? schedule.slices() : problem.units / kLanes;
+        schedule.slices() > 0 ? schedule.slices() : problem.vectors;
     CHECK(schedule.threads() >= 1);
     CHECK(schedule.threads() <= threads);
     CHECK(schedule.threads() <= problem.together * items);
@@ -277,7 +261,7 @@ TEST(BackwardSumsDoNotDependOnTheMachine) {
   for (const Layer& layer : kLayers) {
     const BackwardSchedule one(BackwardOf(layer), 1);
     for (const int threads : kThreads) {
-      BackwardSchedule::Problem problem = BackwardOf(layer);
+      BackwardProblem problem = BackwardOf(layer);
       problem.caches = kLargeL2;
       problem.rates = SlowSharedCache();
       const BackwardSchedule other(problem, threads);

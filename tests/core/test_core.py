@@ -17,7 +17,10 @@ SOURCES = sorted([*HERE.glob("*_test.cc"), HERE / "main.cc"])
 TESTED_OF_CPU = [
     *("layer", "thread_count"),
     *(f"memory/{name}" for name in ("aligned_buffer", "call_memory", "huge_pages")),
-    *(f"plan/{name}" for name in ("backward_schedule", "forward_plan", "forward_schedule")),
+    *(
+        f"plan/{name}"
+        for name in ("backward_plan", "backward_schedule", "forward_plan", "forward_schedule")
+    ),
     *(f"plan/ways/{name}" for name in ("one_row", "one_step", "sequence")),
     *(
         f"processor/{name}"

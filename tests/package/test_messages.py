@@ -154,7 +154,7 @@ def test_the_layer_that_reads_backwards_is_named(tmp_path: Path) -> None:
     ]
     session = Session(keras.Sequential([keras.Input((None, 3)), *layers]))
     text = "the session cannot stream: a layer reads the sequence backwards: "
-    with pytest.raises(ValueError, match=f"{text}both"):
+    with pytest.raises(ValueError, match=f"{text}layer 1, both"):
         session.stream()
     session.save(tmp_path / "file")
     with pytest.raises(ValueError, match=f"{text}layer 1 of the file"):

@@ -18,7 +18,11 @@ RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, DATA_LOSS = 8, 9, 12, 15
 
 
 class Error(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("text", c_char * 248)]
+    _fields_ = [
+        *(("struct_size", c_uint32), ("code", c_int32), ("text", c_char * 248)),
+        *(("reason", c_int32), ("layer", c_int32)),
+        *(("layer_begin", c_int32), ("layer_end", c_int32)),
+    ]
 
 
 class Options(ctypes.Structure):
@@ -93,11 +97,11 @@ def load(path: Path) -> ctypes.CDLL:
 
 
 class CallError(Exception):
-    """A call failed: its code and its text."""
+    """A call failed: its code and its text, and the struct."""
 
-    def __init__(self, code: int, text: str):
-        super().__init__(f"{code}: {text}")
-        self.code, self.text = code, text
+    def __init__(self, error: Error):
+        self.error, self.code, self.text = error, error.code, error.text.decode()
+        super().__init__(f"{self.code}: {self.text}")
 
 
 def call(library: ctypes.CDLL, name: str, *arguments) -> None:
@@ -106,7 +110,7 @@ def call(library: ctypes.CDLL, name: str, *arguments) -> None:
     code = getattr(library, f"tf_lstm_ops_{name}")(*arguments, byref(error))
     assert code == error.code
     if code != OK:
-        raise CallError(code, error.text.decode())
+        raise CallError(error)
 
 
 def aligned(data: bytes) -> np.ndarray:

@@ -1,6 +1,5 @@
 """What the C library of sessions rejects, and with which words."""
 
-import ctypes
 import struct
 from ctypes import byref, c_uint64, c_void_p
 
@@ -365,21 +364,16 @@ def test_data_must_be_aligned(library, rng):
     fails(c.INVALID_ARGUMENT, text, c.call, library, "session_open_data", *arguments)
 
 
-@pytest.mark.parametrize("size", [0, 4, 8, 16, 255, 256, 300])
-def test_errors_are_written_as_far_as_their_size_goes(library, size):
-    memory = (ctypes.c_uint8 * 400)(*[0xEE] * 400)
-    error = ctypes.cast(memory, ctypes.POINTER(c.Error))
-    error.contents.struct_size = size
-    code = library.tf_lstm_ops_session_open(None, None, byref(c_void_p()), error)
-    assert code == c.INVALID_ARGUMENT
-    written = bytes(memory)[4:]
-    if size < 8:
-        assert written == b"\xee" * 396
-    elif size < 256:
-        assert written == struct.pack("<i", code) + b"\xee" * 392
-    else:
-        assert error.contents.text == b"path is null" and written[252:] == b"\xee" * 144
-    assert library.tf_lstm_ops_session_open(None, None, byref(c_void_p()), None) == code
+def test_outputs_are_floats(library, session):
+    stream, x = c.Stream(session), np.zeros((1, 1, layers.INPUTS), np.float32)
+    y = np.full((1, 1, 7), 3, np.int32)
+    for name, handle in (
+        ("session_run_arrays", session.handle),
+        ("stream_run_arrays", stream.handle),
+    ):
+        arguments = (library, name, handle, [c.as_struct(x)], [y])
+        fails(c.INVALID_ARGUMENT, "outputs[0].type is 1, must be 0", c.call_arrays, *arguments)
+    assert (y == 3).all()
 
 
 def test_info_is_written_as_far_as_its_size_goes(library, session):

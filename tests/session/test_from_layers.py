@@ -242,7 +242,7 @@ def test_streams(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(y, session(x))
     backwards = Session.from_layers([layers.Input((None, C)), layers.ZeroPadding1D(name="me")])
     assert not backwards.can_stream
-    with pytest.raises(ValueError, match="a layer needs the whole sequence: me"):
+    with pytest.raises(ValueError, match=r"a layer needs the whole sequence: layer [0-9]+, me"):
         backwards.stream()
 
 
@@ -290,13 +290,13 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
         lambda: Session.from_layers([layers.Activation("relu", name="first")]),
         ValueError,
     ),
-    r"layer 1, b, .*last axis of its input is 2, must be 3": (
+    r"layer 1, b \(.*last axis of its input is 2, must be 3": (
         lambda: Session.from_layers(
             [layers.Dense(np.zeros((3, 2))), layers.Dense(np.zeros((3, 2)), name="b")]
         ),
         ValueError,
     ),
-    r"layer 1, b, .*its input has 2 axes, must have 3": (
+    r"layer 1, b \(.*its input has 2 axes, must have 3": (
         lambda: Session.from_layers([layers.LSTM(ZEROS), layers.GlobalMaxPooling1D(name="b")]),
         ValueError,
     ),

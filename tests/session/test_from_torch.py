@@ -320,7 +320,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "sizes": (
         lambda: [nn.Linear(C, 3), nn.Linear(4, 2)],
-        r"layer 1, module 1 \(Linear\), .*last axis of its input is 3, must be 4",
+        r"layer 1, module 1 \(Linear\) .*last axis of its input is 3, must be 4",
     ),
     "an empty Sequential": (nn.Sequential, "a chain has one module or more"),
     "an unknown size": (nn.ReLU, "Begin the layers with layers.Input"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tf_lstm_ops import _received
+from tf_lstm_ops.inference import native
 
 
 def explained(error: ValueError, path: Any) -> str:
@@ -20,7 +20,7 @@ def explained(error: ValueError, path: Any) -> str:
     Returns:
       The text.
     """
-    if "magic" not in str(error):
+    if not isinstance(error, native.NotASessionFileError):
         return f": {error}"
     if method := _method_of(path):
         return f" is not a file of Session.save ({error}). Session.{method} reads it"
@@ -59,21 +59,3 @@ def _method_of(path: Any) -> str | None:
         ".onnx": "from_onnx",
         **dict.fromkeys((".pt", ".pth", ".safetensors"), "from_torch"),
     }.get(end)
-
-
-def with_name(text: str, names: Sequence[str]) -> str:
-    """A text of the library, with the name of the layer whose number it has.
-
-    Args:
-      text: of an error.
-      names: of the layers.
-
-    Returns:
-      The text.
-    """
-    found = re.search(r"layer (\d+)( of the file, counted from 0)?", text)
-    if not found or int(found[1]) >= len(names):
-        return text
-    name = names[int(found[1])]
-    label = name if found[2] else f"{found[0]}, {name},"
-    return f"{text[: found.start()]}{label}{text[found.end() :]}"

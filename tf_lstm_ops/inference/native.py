@@ -20,6 +20,7 @@ MAX_THREADS = 256
 _FILE = pathlib.Path(__file__).absolute().parent.parent / "_lib" / "libtf_lstm_ops_inference.so"
 
 _FAILED_PRECONDITION = 9
+_NOT_A_SESSION_FILE = 1  # a reason
 _ERRORS: dict[int, type[Exception]] = {
     3: ValueError,  # INVALID_ARGUMENT
     5: OSError,  # NOT_FOUND
@@ -44,7 +45,33 @@ class Error(_Struct):
         ("struct_size", ctypes.c_uint32),
         ("code", ctypes.c_int32),
         ("text", ctypes.c_char * 248),
+        ("reason", ctypes.c_int32),
+        ("layer", ctypes.c_int32),
+        ("layer_begin", ctypes.c_int32),
+        ("layer_end", ctypes.c_int32),
     )
+
+    def __init__(self) -> None:
+        super().__init__(layer=-1)
+
+    def message(self, names: Sequence[str]) -> str:
+        """The text, with the name of the layer that it is about.
+
+        Args:
+          names: of the layers of the session; a file has none.
+
+        Returns:
+          The text.
+        """
+        text = self.text
+        if 0 <= self.layer < len(names):
+            label = f"layer {self.layer}, {names[self.layer]}".encode()
+            text = text[: self.layer_begin] + label + text[self.layer_end :]
+        return text.decode("utf-8", "replace")
+
+
+class NotASessionFileError(ValueError):
+    """The library's error for a file or bytes that are not those of a session."""
 
 
 class Options(_Struct):
@@ -131,13 +158,16 @@ def described(kind: str, handle: ctypes.c_void_p, index: int) -> tuple[int, tupl
     return number, shape, (name.value or b"").decode("utf-8", "replace")
 
 
-def inferred(handle: ctypes.c_void_p, inputs: Sequence[bytes], count: int) -> list[tuple[int, ...]]:
+def inferred(
+    handle: ctypes.c_void_p, inputs: Sequence[bytes], count: int, names: Sequence[str]
+) -> list[tuple[int, ...]]:
     """The shapes of the outputs of a call of a session.
 
     Args:
       handle: the session.
       inputs: results of `packed` for all inputs.
       count: the number of outputs.
+      names: of the layers, for errors.
 
     Returns:
       The shapes.
@@ -148,7 +178,7 @@ def inferred(handle: ctypes.c_void_p, inputs: Sequence[bytes], count: int) -> li
     given = b"".join(each + addresses(0, 0) for each in inputs)
     outputs = ctypes.create_string_buffer(_EMPTY * count, _SIZE * count)
     address = ctypes.addressof(outputs)
-    call("session_infer_shapes", handle, given, len(inputs), address, count)
+    call("session_infer_shapes", handle, given, len(inputs), address, count, names=names)
     return [shape for _, shape in unpacked(outputs.raw)]
 
 
@@ -226,12 +256,13 @@ def prepared(name: str) -> Any:
     return library()[f"tf_lstm_ops_{name}"]  # a new object, without argtypes
 
 
-def call(name: str, *arguments: Any) -> None:
+def call(name: str, *arguments: Any, names: Sequence[str] = ()) -> None:
     """Calls a function of the library.
 
     Args:
       name: its name without the prefix.
       *arguments: those of the function without `error`.
+      names: of the layers, for errors.
 
     Raises:
       ValueError, OSError, MemoryError, RuntimeError: the library's error, with its text.
@@ -239,7 +270,7 @@ def call(name: str, *arguments: Any) -> None:
     error = Error()
     code = getattr(library(), f"tf_lstm_ops_{name}")(*arguments, ctypes.addressof(error))
     if code:
-        fail(code, error)
+        fail(code, error, names)
 
 
 def owned(owner: Any, kind: str, keep: Any) -> ctypes.c_void_p:
@@ -263,18 +294,21 @@ def owned(owner: Any, kind: str, keep: Any) -> ctypes.c_void_p:
     return handle
 
 
-def fail(code: int, error: Error) -> NoReturn:
+def fail(code: int, error: Error, names: Sequence[str]) -> NoReturn:
     """Raises the exception of a failed call.
 
     Args:
       code: what the function returned.
       error: what it set.
+      names: of the layers.
 
     Raises:
       ValueError, OSError, MemoryError, RuntimeError: by the code.
     """
-    text = error.text.decode("utf-8", "replace")
-    raise _ERRORS.get(code, RuntimeError)(text or f"the library failed with code {code}")
+    kind = _ERRORS.get(code, RuntimeError)
+    if error.reason == _NOT_A_SESSION_FILE:
+        kind = NotASessionFileError
+    raise kind(error.message(names) or f"the library failed with code {code}")
 
 
 def content(handle: ctypes.c_void_p) -> npt.NDArray[np.uint8]:

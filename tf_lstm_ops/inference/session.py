@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -121,14 +120,14 @@ class Session(Sources):
         self._names = [node.layer.name for node in model.nodes]
         content = file.write(model)
         source = arrays.pointer(content), content.nbytes
-        with self._named_layers():
-            self._open(threads, "session_open_data", *source, keep=content)
+        self._open(threads, "session_open_data", *source, keep=content)
 
     def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
         """Opens a file by a function of the library and its first arguments."""
         handle, info = native.owned(self, "session", keep), native.Info()
         options = native.Options(threads=threads)
-        native.call(function, *source, ctypes.addressof(options), ctypes.addressof(handle))
+        opened = ctypes.addressof(options), ctypes.addressof(handle)
+        native.call(function, *source, *opened, names=self._names)
         native.call("session_get_info", handle, ctypes.addressof(info))
         self._handle = handle
         self._content = content = native.content(handle)
@@ -259,6 +258,7 @@ class Session(Sources):
                 "session_run_arrays",
                 *(self._handle, arguments.structs(call.inputs, inputs, masks), len(inputs)),
                 *(arguments.structs(call.outputs, results, ()), len(results)),
+                names=self._names,
             )
         return out if out is not None else self._outputs.packed(results)
 
@@ -270,8 +270,7 @@ class Session(Sources):
                     f"{label} must have the shape [{spec.axes}]. Received: {shape}{self._advice}"
                 )
         inputs = [arguments.struct(*each) for each in zip(self.inputs, shapes, strict=True)]
-        with self._named_layers():
-            found = native.inferred(self._handle, inputs, len(self.outputs))
+        found = native.inferred(self._handle, inputs, len(self.outputs), self._names)
         outputs = [arguments.struct(*each) for each in zip(self.outputs, found, strict=True)]
         call = _Call(inputs, outputs, found, any(math.prod(shape) for shape in found))
         if len(self._calls) >= _KEPT_SHAPES:
@@ -296,14 +295,6 @@ class Session(Sources):
         for label, value, shape in zip(self._masks.labels, given, shapes, strict=True):
             masks.append(None if value is None else arguments.checked_mask(label, value, shape[:2]))
         return masks
-
-    @contextlib.contextmanager
-    def _named_layers(self) -> Iterator[None]:
-        """Adds the names of layers, which a file does not have, to the library's errors."""
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(messages.with_name(str(error), self._names)) from None
 
     def stream(self, batch: int = 1) -> Stream:
         """Opens a stream, which computes the model step by step and keeps the states.

@@ -67,8 +67,8 @@ class Stream:
             raise ValueError(f"batch must be from 1 to {(1 << 31) - 1}. Received: batch={batch}")
         self.session, self.batch = session, int(batch)
         handle = native.owned(self, "stream", session)
-        with session._named_layers():
-            native.call("stream_open", session._handle, self.batch, ctypes.addressof(handle))
+        opened = session._handle, self.batch, ctypes.addressof(handle)
+        native.call("stream_open", *opened, names=session._names)
         self._handle = handle
         self._run = native.prepared("stream_run_arrays")
         self._calls: dict[Any, _Call] = {}
@@ -113,7 +113,7 @@ class Stream:
             arrays.checked_out(out, own_y.shape)
         own_xs[0][...] = x
         if code := self._run(*arguments):
-            native.fail(code, error)
+            native.fail(code, error, self.session._names)
         if out is None:
             out = own_y.copy()
         else:
@@ -136,7 +136,7 @@ class Stream:
         for own, value in zip(own_xs, values, strict=True):
             own[...] = value
         if code := self._run(*arguments):
-            native.fail(code, error)
+            native.fail(code, error, self.session._names)
         if out is None:
             out = session._outputs.packed([own.copy() for own in own_ys])
         for result, own in zip(results, own_ys, strict=False):
@@ -241,7 +241,7 @@ class Stream:
             y = session._checked_out(out, shapes, x)
         error = native.Error()
         if code := self._run(*self._arguments(steps, x, y, error)):
-            native.fail(code, error)
+            native.fail(code, error, self.session._names)
         return out if out is not None else session._outputs.packed(y)
 
     def reset(self, rows: Any = None) -> None:

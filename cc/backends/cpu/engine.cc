@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+
+#include "backends/cpu/instruction_sets.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -18,18 +21,20 @@
 
 namespace tf_lstm_ops {
 
-#if defined(__x86_64__)
-namespace x86_64_v2 {
-extern const Engine kEngine;
-}
-namespace x86_64_v3 {
-extern const Engine kEngine;
-}
-namespace x86_64_v4 {
-extern const Engine kEngine;
-}
+#define TF_LSTM_OPS_DECLARE(name, set, bfloat16) \
+  namespace set {                                \
+  extern const Engine kEngine;                   \
+  }
+TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_DECLARE)
+#undef TF_LSTM_OPS_DECLARE
 
 namespace {
+
+#define TF_LSTM_OPS_ROW(name, set, bfloat16) {name, &set::kEngine},
+const InstructionSet kSets[] = {TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_ROW)};
+#undef TF_LSTM_OPS_ROW
+
+#if defined(__x86_64__)
 
 #if defined(TF_LSTM_OPS_EMULATES_DOTS)
 // A test compiles x86-64-v4-bf16 with emulated dot products, for processors
@@ -39,8 +44,9 @@ constexpr bool kEmulatesDots = true;
 constexpr bool kEmulatesDots = false;
 #endif
 
-// Whether the processor has tiles of bfloat16 and Linux lets this process use
-// them. Without permission their first instruction would end the process.
+// Whether the processor has tiles of bfloat16, and Linux gives them to
+// processes that ask. The first bfloat16 layer asks: see
+// SelectedBFloat16Engine.
 bool HasTiles() {
 #if defined(TF_LSTM_OPS_ASSUMES_TILES)
   return true;  // in a test that runs their instructions by itself
@@ -50,9 +56,11 @@ bool HasTiles() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &features)) return false;
   if ((features & kTilesOfBFloat16) != kTilesOfBFloat16) return false;
 #if defined(__linux__)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILE_DATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  constexpr long kGetSupported = 0x1021;             // ARCH_GET_XCOMP_SUPP
+  constexpr uint64_t kTileData = uint64_t{1} << 18;  // XFEATURE_MASK_XTILE_DATA
+  uint64_t supported = 0;
+  return syscall(SYS_arch_prctl, kGetSupported, &supported) == 0 &&
+         (supported & kTileData) != 0;
 #else
   return false;
 #endif
@@ -65,14 +73,7 @@ bool HasFastDots() {
   return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
 }
 
-// TrainingSet has the same order.
-const InstructionSet kSets[] = {
-    {"x86-64-v2", &x86_64_v2::kEngine},
-    {"x86-64-v3", &x86_64_v3::kEngine},
-    {"x86-64-v4", &x86_64_v4::kEngine},
-    {"x86-64-v4-bf16", &x86_64_v4::kEngine},
-    {"x86-64-v4-amx", &x86_64_v4::kEngine},
-};
+static_assert(std::size(kSets) == 5);
 
 int CountAvailable() {
   __builtin_cpu_init();
@@ -88,23 +89,7 @@ int CountAvailable() {
   if (HasTiles()) return 5;
   return kEmulatesDots || HasFastDots() ? 4 : 3;
 }
-
-}  // namespace
 #else
-namespace baseline {
-extern const Engine kEngine;
-}
-
-namespace {
-
-// TrainingSet has the same order.
-const InstructionSet kSets[] = {
-    {"baseline", &baseline::kEngine},
-#if defined(__aarch64__)
-    {"armv8-bf16", &baseline::kEngine},
-#endif
-};
-
 int CountAvailable() {
 #if defined(__aarch64__) && defined(__linux__)
   constexpr uint64_t kHasBFloat16 = 1 << 14;  // HWCAP2_BF16
@@ -118,11 +103,7 @@ int CountAvailable() {
   return 1;
 #endif
 }
-
-}  // namespace
 #endif
-
-namespace {
 
 // No static variables of functions, for the reason in first_use.h.
 std::atomic<int> g_available{0};

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/cpu/forward_engine.h"
+#include "backends/cpu/row_layer.h"
 #include "backends/cpu/weights/weights_hash.h"
 #include "core/activation.h"
 #include "core/float16.h"

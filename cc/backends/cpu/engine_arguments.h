@@ -9,12 +9,13 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cpu/backward_engine.h"
+#include "backends/cpu/forward_engine.h"
 #include "backends/cpu/masked_steps.h"
 #include "backends/cpu/memory/aligned_buffer.h"
 #include "backends/cpu/plan/cost.h"
 #include "backends/cpu/sizes.h"
 #include "backends/cpu/team/thread_team.h"
-#include "backends/cpu/training_engine.h"
 #include "core/cell_shape.h"
 
 namespace tf_lstm_ops::cpu {

@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "backends/cpu/engine_arguments.h"
+#include "backends/cpu/forward_pass.h"
+#include "backends/cpu/plan/ways.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
@@ -26,7 +28,7 @@ WeightFormat FormatOf(const RnnConfig& config,
 void Reserve(const PlannedForward<float>& pass, const ForwardProblem& problem,
              int count, int threads, CallMemory* memory) {
   const int64_t floats =
-      EngineFor(problem.config).forward.most_memory(pass, problem, threads);
+      MostMemory(EngineFor(problem.config).forward, pass, problem, threads);
   memory->Get(count * floats * sizeof(float));
 }
 
@@ -43,7 +45,7 @@ FrozenLayer::FrozenLayer(const RnnConfig& config,
   engine.forward.pack(layer, format_, Floats(*packed_));
   ForwardProblem problem(config, engine.forward.traits);
   problem.format = format_;
-  if (!HasOneRow(problem)) return;
+  if (!Fits(ForwardWay::kOneRow, problem)) return;
   row_arrays_ = AllocateFloats(
       engine.set_row_layer(layer, format_, Floats(*packed_), nullptr, &row_));
   engine.set_row_layer(layer, format_, Floats(*packed_), Floats(*row_arrays_),

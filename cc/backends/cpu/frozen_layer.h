@@ -9,7 +9,6 @@
 #include "backends/cpu/engine.h"
 #include "backends/cpu/memory/aligned_buffer.h"
 #include "backends/cpu/memory/call_memory.h"
-#include "backends/cpu/plan/side_by_side.h"
 #include "core/layer_direction.h"
 #include "core/packed_sequence.h"
 

@@ -1,53 +1,31 @@
 #include "backends/cpu/layer.h"
 
+#include <cassert>
 #include <iterator>
 #include <optional>
 
+#include "backends/cpu/backward_pass.h"
 #include "backends/cpu/engine_arguments.h"
-#include "backends/cpu/plan/side_by_side.h"
+#include "backends/cpu/forward_pass.h"
 #include "backends/cpu/training_engine.h"
 #include "backends/cpu/weights/hash_weights.h"
 
 namespace tf_lstm_ops::cpu {
 namespace {
 
-// Whether the pass is one step of an LSTM that needs no product and no sum
-// other than those of the peepholes.
-template <class T>
-bool IsStepGradient(const LayerBackward<T>& layer) {
-  const Sequence& sequence = layer.sequence;
-  const RnnWeights<T>& weights = layer.weights_grad;
-  const bool is_step =
-      sequence.time == 1 && sequence.steps == 1 && sequence.all_valid() &&
-      layer.config.cell == CellKind::kLstm && !layer.config.projected() &&
-      layer.saved.Has(kSavedCo) && !layer.saved.by_packed_row;
-  const bool has_product = layer.h0_grad.data || layer.x_grad ||
-                           weights.input || weights.recurrent ||
-                           weights.input_bias || weights.recurrent_bias;
-  return is_step && !has_product && layer.z_grad && !layer.final_h_grad.data &&
-         !layer.final_c_grad.data;
-}
-
-void RunStepGradient(const LayerBackward<float>& layer, int threads) {
-  SelectedTrainingSet().engine->step_gradient_float(layer, threads);
-}
-void RunStepGradient(const LayerBackward<double>& layer, int threads) {
-  SelectedTrainingSet().engine->step_gradient_double(layer, threads);
-}
-
 const ForwardEngine<float>& SelectedForward(const LayerForward<float>& layer) {
-  return layer.config.bfloat16 ? SelectedTrainingSet().bfloat16->forward
+  return layer.config.bfloat16 ? SelectedBFloat16Engine().forward
                                : TrainingForwardFor(layer.config);
 }
 const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
   return SelectedTrainingSet().engine->forward_double;
 }
-BackwardFunction<float> SelectedBackward(const LayerBackward<float>& layer) {
-  const TrainingSet& set = SelectedTrainingSet();
-  return layer.config.bfloat16 ? set.bfloat16->backward
-                               : set.engine->backward_float;
+const BackwardEngine<float>& SelectedBackward(
+    const LayerBackward<float>& layer) {
+  return layer.config.bfloat16 ? SelectedBFloat16Engine().backward
+                               : SelectedTrainingSet().engine->backward_float;
 }
-BackwardFunction<double> SelectedBackward(const LayerBackward<double>&) {
+const BackwardEngine<double>& SelectedBackward(const LayerBackward<double>&) {
   return SelectedTrainingSet().engine->backward_double;
 }
 
@@ -130,16 +108,24 @@ void ComputeForward(const LayerForward<T>* layers, const PackedSequence* valid,
 template <class T>
 void ComputeBackward(const LayerBackward<T>* layers,
                      const PackedSequence* valid, size_t count, int threads) {
-  if (count == 1 && IsStepGradient(*layers)) {
-    return RunStepGradient(*layers, threads);
+  const BackwardEngine<T>& engine = SelectedBackward(*layers);
+  BackwardProblem problems[kMaxTogether];
+  BackwardPlan plans[kMaxTogether];
+  for (size_t k = 0; k < count; ++k) {
+    problems[k] = ProblemOf(layers[k], valid[k], engine);
+  }
+  PlanBackward(problems, static_cast<int>(count), threads, plans);
+  if (plans->way == BackwardWay::kStepGradient) {
+    assert(count == 1);
+    return engine.run_step(*layers, plans->threads);
   }
   std::optional<BackwardArguments<T>> arguments[kMaxTogether];
-  const EngineBackward<T>* passes[kMaxTogether];
+  PlannedBackward<T> passes[kMaxTogether];
   for (size_t k = 0; k < count; ++k) {
-    passes[k] = &arguments[k].emplace(layers[k], valid[k]).engine();
+    passes[k] = {&arguments[k].emplace(layers[k], valid[k]).engine(), plans[k]};
   }
-  const BackwardFunction<T> run = SelectedBackward(*layers);
-  run(passes, static_cast<int>(count), threads);
+  CallMemory memory;
+  RunBackward(engine, passes, static_cast<int>(count), &memory);
   for (const auto& one : arguments) {
     if (one) one->Finish(threads);
   }

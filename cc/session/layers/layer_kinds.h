@@ -13,7 +13,7 @@ namespace tf_lstm_ops::session {
 // arrays of the file must outlive the layer. Throws std::bad_alloc.
 using ReadLayer = std::unique_ptr<Layer> (*)(NodeReader* reader);
 
-// Each is in the file of its name.
+// ReadX is in the file x.cc of its name, ReadRecurrent in read_recurrent.cc.
 std::unique_ptr<Layer> ReadRecurrent(NodeReader* reader);
 std::unique_ptr<Layer> ReadDense(NodeReader* reader);
 std::unique_ptr<Layer> ReadActivation(NodeReader* reader);
@@ -50,8 +50,6 @@ struct LayerKind {
 
 constexpr int kRecurrentKind = 1;
 constexpr int kMaskingKind = 4;
-constexpr int kEmbeddingKind = 5;
-constexpr int kMaskCombinationKind = 20;
 
 // By the number of the kind; the first is not one.
 constexpr LayerKind kLayerKinds[] = {
@@ -72,10 +70,11 @@ constexpr LayerKind kLayerKinds[] = {
     {"repetition", ReadRepetition, 1, 1, false, 0},
     {"upsampling", ReadUpsampling, 1, 1, false, 0},
     {"padding", ReadPadding, 1, 1, false, 0},
-    {"concatenation", ReadConcatenation, 1, 64, false, 0},
-    {"combination", ReadCombination, 2, 64, false, 0},
+    {"concatenation", ReadConcatenation, 1, kMaxOperands, false, 0},
+    {"combination", ReadCombination, 2, kMaxOperands, false, 0},
     {"pairs of channels", ReadPairs, 1, 1, false, 0},
-    {"combination of masks", ReadMaskCombination, 1, 64, false, kAllMasks},
+    {"combination of masks", ReadMaskCombination, 1, kMaxOperands, false,
+     kAllMasks},
     {"slice", ReadSlice, 1, 1, false, 0},
 };
 constexpr uint32_t kLayerKindCount =

@@ -43,11 +43,6 @@ CellKind CellOf(uint32_t cell, uint32_t activation) {
   }
 }
 
-int64_t GatesOf(uint32_t cell) {
-  if (cell == kSimpleRnnCell) return 1;
-  return cell == kLstmCell || cell == kLayerNormLstmCell ? 4 : 3;
-}
-
 // Reads the functions into `keras`. Returns that of the candidate.
 uint32_t ReadActivations(NodeReader* reader, uint32_t cell, KerasLayer* keras) {
   uint32_t low = 0, high = kLastActivation;
@@ -87,7 +82,7 @@ void ReadFlags(NodeReader* reader, uint32_t cell, uint32_t directions,
 void ReadWeights(NodeReader* reader, uint32_t cell, int direction,
                  RecurrentFields* fields) {
   const int64_t units = fields->units, hidden = fields->hidden_size;
-  const int64_t width = GatesOf(cell) * units;
+  const int64_t width = GateCount(fields->keras.cell) * units;
   const auto array = [&](Array index, bool is_required,
                          std::initializer_list<int64_t> sizes) {
     return reader->Array(direction, index, is_required, sizes);

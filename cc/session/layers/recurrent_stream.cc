@@ -5,13 +5,11 @@
 #include <cstring>
 #include <utility>
 
+#include "session/block_lengths.h"
 #include "session/layers/recurrent.h"
 
 namespace tf_lstm_ops::session {
 namespace {
-
-// The lengths of blocks are 1, 2, 4, ... steps.
-constexpr int kBlockLengths = 6;
 
 // States: h [B, P] and, of an LSTM, c [B, H], else null.
 struct States {
@@ -31,9 +29,9 @@ class RecurrentStream : public StreamLayer {
 
   void Prepare(int64_t block_steps, LayerMemory* memory) override {
     block_steps_ = block_steps;
-    for (int k = 0; int64_t{1} << k <= block_steps; ++k) {
-      plans_[k] =
-          frozen_.PlanSteps(batch_, int64_t{1} << k, threads_, &memory->engine);
+    for (int k = 0; StepsOfLength(k) <= block_steps; ++k) {
+      plans_[k] = frozen_.PlanSteps(batch_, StepsOfLength(k), threads_,
+                                    &memory->engine);
     }
   }
   void Place(cpu::Scratch<float>* memory) override;
@@ -65,7 +63,7 @@ class RecurrentStream : public StreamLayer {
   int64_t block_steps_ = 0;
   States now_ = {};
   States next_ = {};  // written by a step, then exchanged with `now_`
-  // By the binary logarithm of the number of steps.
+  // By the length of a block.
   std::array<cpu::ForwardPlan, kBlockLengths> plans_;
   RowSteps row_;  // what FrozenLayer::RunRow reads and writes
 };
@@ -121,8 +119,6 @@ void RecurrentStream::RunValid(int64_t time, int64_t steps, const float* x,
     row_.reverse ^= steps % 2 == 1;
     return;
   }
-  int length = 0;
-  while (int64_t{1} << length < steps) ++length;
   LayerForward<float> pass;
   pass.sequence.batch = batch_;
   pass.sequence.time = time;
@@ -139,12 +135,12 @@ void RecurrentStream::RunValid(int64_t time, int64_t steps, const float* x,
     pass.c0 = {now_.c, layer_.units};
     pass.final_c = {next_.c, layer_.units};
   }
-  frozen_.RunSteps(plans_[length], valid, &pass, &memory->engine);
+  frozen_.RunSteps(plans_[LengthOf(steps)], valid, &pass, &memory->engine);
   std::swap(now_, next_);
 }
 
-// Computes steps of which some are masked, one by one. A masked step computes
-// with x = 0; its states are those before.
+// Computes steps of which some are masked, one by one. A masked step changes no
+// state: where it is computed, from any x, the states before it are restored.
 void RecurrentStream::RunMasked(int64_t steps, const LayerCall& call,
                                 float* y) {
   const float* x = call.in[0].floats();

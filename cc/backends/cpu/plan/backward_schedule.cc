@@ -3,8 +3,6 @@
 namespace tf_lstm_ops::cpu {
 namespace {
 
-using Problem = BackwardSchedule::Problem;
-
 // The backward equations of a cell take so many times as long as the forward
 // ones: they read and write more.
 constexpr double kEquations = 2;
@@ -15,13 +13,14 @@ constexpr double kChunkProducts = 1.2;
 constexpr double kStep = 150;
 
 // The weights of the gates' product that gives dh, or dx, in `columns` vectors.
-ProductSize TransposedProduct(const Problem& p, int64_t rows, int64_t columns) {
-  return {rows, p.parts * p.units, columns, p.vector_bytes};
+ProductSize TransposedProduct(const BackwardProblem& p, int64_t rows,
+                              int64_t columns) {
+  return {rows, p.parts() * p.units(), columns, p.vector_bytes()};
 }
 
 // A kernel with one vector of columns waits for its sums: six of the eight that
 // hide the latency of multiply-adds.
-double TimeOfColumns(const Problem& p, int64_t rows, int64_t columns,
+double TimeOfColumns(const BackwardProblem& p, int64_t rows, int64_t columns,
                      double byte) {
   const double time =
       ProductTime(p.rates, TransposedProduct(p, rows, columns), byte);
@@ -30,11 +29,12 @@ double TimeOfColumns(const Problem& p, int64_t rows, int64_t columns,
 
 // The products of `rows` packed rows that are computed after the steps: the
 // gradients of the weights, and dx.
-double ChunkProductsTime(const Problem& p, int64_t rows) {
-  const auto vectors = static_cast<double>(p.parts * p.vectors());
-  const double weights = static_cast<double>(rows * (p.hidden + p.input)) *
-                         vectors * p.rates.multiply_add;
-  const int64_t columns = CeilDiv(p.input, p.lanes);
+double ChunkProductsTime(const BackwardProblem& p, int64_t rows) {
+  const auto vectors = static_cast<double>(p.parts() * p.vectors);
+  const double weights =
+      static_cast<double>(rows * (p.config.hidden_size + p.input())) * vectors *
+      p.rates.multiply_add;
+  const int64_t columns = CeilDiv(p.input(), p.traits.lanes);
   const double x =
       static_cast<double>(CeilDiv(columns, kColumns)) *
       TimeOfColumns(p, rows, Min(columns, kColumns), p.rates.near_byte);
@@ -43,29 +43,29 @@ double ChunkProductsTime(const Problem& p, int64_t rows) {
 
 // Of all threads: packing, and reading what the forward pass saved, about four
 // arrays of the size of h.
-double StreamsTime(const Problem& p) {
+double StreamsTime(const BackwardProblem& p) {
   constexpr double kSaved = 4;
   const double saved =
-      kSaved * static_cast<double>(p.rows * p.vectors() * p.vector_bytes);
-  return PackingTime(p.rates, p.caches, static_cast<double>(p.weight_bytes)) +
+      kSaved * static_cast<double>(p.rows * p.vectors * p.vector_bytes());
+  return PackingTime(p.rates, p.caches, static_cast<double>(p.weight_bytes())) +
          StreamTime(p.rates, p.caches, saved);
 }
 
 }  // namespace
 
-BackwardSchedule::BackwardSchedule(const Problem& p, int threads)
+BackwardSchedule::BackwardSchedule(const BackwardProblem& p, int threads)
     : batch_(p.batch),
       steps_(p.steps),
-      step_phases_(p.two_phases ? 2 : 1),
-      slices_(SliceCount(batch_, p.weight_bytes)),
+      step_phases_(p.has_two_phases() ? 2 : 1),
+      slices_(SliceCount(batch_, p.weight_bytes())),
       slice_rows_(slices_ > 0 ? CeilDiv(batch_, slices_) : batch_),
-      chunk_steps_(ChunkSteps(p.row_bytes)),
+      chunk_steps_(ChunkSteps(p.row_bytes())),
       chunks_(CeilDiv(Max(steps_, 1), chunk_steps_)),
-      plan_(Choose(p, threads)),
-      group_(Group(p, plan_.threads)) {}
+      choice_(Choose(p, threads)),
+      group_(Group(p, choice_.threads)) {}
 
-BackwardSchedule::Plan BackwardSchedule::Choose(const Problem& p,
-                                                int threads) const {
+BackwardSchedule::Choice BackwardSchedule::Choose(const BackwardProblem& p,
+                                                  int threads) const {
   if (slices_ > 0) {
     const int64_t items = slices_ * p.together;
     const double time =
@@ -75,8 +75,8 @@ BackwardSchedule::Plan BackwardSchedule::Choose(const Problem& p,
                        static_cast<double>(items) +
                    PhaseTime(p.rates, items, t) + (t > 1 ? p.rates.wake : 0)};
   }
-  Plan best = {1, UnitsTime(p, 1)};
-  const int64_t vectors = p.together * p.vectors();
+  Choice best = {1, UnitsTime(p, 1)};
+  const int64_t vectors = p.together * p.vectors;
   for (int t = 2; t <= Min(threads, vectors); ++t) {
     const double time = UnitsTime(p, t);
     if (time < best.time) best = {t, time};
@@ -84,21 +84,23 @@ BackwardSchedule::Plan BackwardSchedule::Choose(const Problem& p,
   return best;
 }
 
-double BackwardSchedule::UnitsTime(const Problem& p, int threads) const {
+double BackwardSchedule::UnitsTime(const BackwardProblem& p,
+                                   int threads) const {
   const Rates& rates = p.rates;
   const int64_t rows = p.mean_rows();
-  const int64_t columns = Group(p, threads) / p.lanes;
+  const int64_t columns = Group(p, threads) / p.traits.lanes;
   const int64_t items =
-      p.together * CeilDiv(CeilDiv(p.hidden, p.lanes), columns);
+      p.together *
+      CeilDiv(CeilDiv(p.config.hidden_size, p.traits.lanes), columns);
   const auto per_thread = static_cast<double>(CeilDiv(items, threads));
   const double bytes = TransposedProduct(p, rows, columns).bytes();
   const double byte =
       ReadByte(rates, p.caches, per_thread * bytes,
                static_cast<double>(items) * bytes, step_phases_ == 1);
   const auto vectors =
-      static_cast<double>(CeilDiv(p.together * p.vectors(), threads));
+      static_cast<double>(CeilDiv(p.together * p.vectors, threads));
   const double product =
-      p.multiplies ? per_thread * TimeOfColumns(p, rows, columns, byte) : 0;
+      p.multiplies() ? per_thread * TimeOfColumns(p, rows, columns, byte) : 0;
   const double step =
       product +
       vectors * static_cast<double>(rows) * kEquations * rates.equations +
@@ -110,12 +112,12 @@ double BackwardSchedule::UnitsTime(const Problem& p, int threads) const {
          (threads > 1 ? rates.wake : 0);
 }
 
-double BackwardSchedule::SliceTime(const Problem& p) const {
+double BackwardSchedule::SliceTime(const BackwardProblem& p) const {
   const int64_t slices = Max(slices_, 1);
   const int64_t rows = CeilDiv(p.rows, Max(steps_, 1) * slices);
-  const auto vectors = static_cast<double>(p.vectors());
-  const auto columns =
-      static_cast<double>(CeilDiv(CeilDiv(p.hidden, p.lanes), kColumns));
+  const auto vectors = static_cast<double>(p.vectors);
+  const auto columns = static_cast<double>(
+      CeilDiv(CeilDiv(p.config.hidden_size, p.traits.lanes), kColumns));
   const double step =
       columns * TimeOfColumns(p, rows, kColumns, p.rates.near_byte) +
       vectors * static_cast<double>(rows) * kEquations * p.rates.equations;
@@ -123,17 +125,17 @@ double BackwardSchedule::SliceTime(const Problem& p) const {
          ChunkProductsTime(p, CeilDiv(p.rows, slices));
 }
 
-int64_t BackwardSchedule::Group(const Problem& p, int threads) const {
-  const int64_t vectors = p.vectors();
-  if (slices_ > 0) return kColumns * p.lanes;
+int64_t BackwardSchedule::Group(const BackwardProblem& p, int threads) const {
+  const int64_t vectors = p.vectors;
+  if (slices_ > 0) return kColumns * p.traits.lanes;
   const int64_t share = Min(CeilDiv(p.together * vectors, threads), vectors);
-  if (!p.multiplies) return p.lanes * Max(1, share);
+  if (!p.multiplies()) return p.traits.lanes * Max(1, share);
   const int64_t rows = p.mean_rows();
   // Two items for each thread. A kernel with fewer sums than hide the latency
   // of multiply-adds takes as long with twice the columns.
   int64_t columns = p.together * vectors / (2 * threads);
   if (Min(rows, kRows) * columns < 8) columns = share;
-  return p.lanes * Max(1, Min(columns, kColumns));
+  return p.traits.lanes * Max(1, Min(columns, kColumns));
 }
 
 }  // namespace tf_lstm_ops::cpu

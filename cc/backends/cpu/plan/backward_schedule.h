@@ -5,11 +5,11 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_BACKWARD_SCHEDULE_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_BACKWARD_SCHEDULE_H_
 
-#include "backends/cpu/plan/cost.h"
-#include "backends/cpu/sizes.h"
+#include "backends/cpu/plan/backward_problem.h"
 
 namespace tf_lstm_ops::cpu {
 
+// A value, so that a plan can keep it.
 class BackwardSchedule {
  public:
   // What a phase does. In steps of one phase, kHiddenGrad also does kCells.
@@ -31,36 +31,14 @@ class BackwardSchedule {
     int64_t begin, end;
   };
 
-  // Sizes in elements, but `lanes` in elements of a vector.
-  struct Problem {
-    int64_t batch = 0, steps = 0;
-    int64_t rows = 0;         // packed rows
-    bool two_phases = false;  // the cells' equations are a phase of their own
-    bool multiplies = false;  // a step has a product
-    int64_t units = 0;        // a multiple of `lanes`
-    int64_t hidden = 0;
-    int64_t input = 0;  // 0 without input weights
-    int64_t lanes = 1;
-    int64_t parts = 0;
-    int64_t weight_bytes = 0;  // of all weights
-    int64_t row_bytes = 0;     // of a row of dz
-    int64_t vector_bytes = 0;  // of `lanes` weights
-    int together = 1;          // layer directions that run side by side
-    Caches caches = TheCaches();
-    Rates rates = {};
-
-    int64_t vectors() const { return units / lanes; }
-    // Rows of the batch in a step, on average.
-    int64_t mean_rows() const { return CeilDiv(rows, Max(steps, 1)); }
-  };
-
+  BackwardSchedule() = default;
   // Chooses the number of threads, at most `threads`, for which the predicted
   // time is least.
-  BackwardSchedule(const Problem& problem, int threads);
+  BackwardSchedule(const BackwardProblem& problem, int threads);
 
-  int threads() const { return plan_.threads; }
+  int threads() const { return choice_.threads; }
   // Predicted nanoseconds of the pass.
-  double time() const { return plan_.time; }
+  double time() const { return choice_.time; }
   // Units of an item of a step: a group of columns of a product, or
   // without a product the units of a thread.
   int64_t group() const { return group_; }
@@ -130,14 +108,14 @@ class BackwardSchedule {
   // shared cache, and a chunk has twice as many.
   static constexpr int64_t kMinChunkRows = 256;
 
-  struct Plan {
-    int threads;
-    double time;
+  struct Choice {
+    int threads = 1;
+    double time = 0;
   };
-  Plan Choose(const Problem& problem, int threads) const;
-  double UnitsTime(const Problem& problem, int threads) const;
-  double SliceTime(const Problem& problem) const;
-  int64_t Group(const Problem& problem, int threads) const;
+  Choice Choose(const BackwardProblem& problem, int threads) const;
+  double UnitsTime(const BackwardProblem& problem, int threads) const;
+  double SliceTime(const BackwardProblem& problem) const;
+  int64_t Group(const BackwardProblem& problem, int threads) const;
 
   static int64_t SliceCount(int64_t batch, int64_t weight_bytes) {
     if (weight_bytes > kSliceWeightBytes) return 0;
@@ -154,10 +132,11 @@ class BackwardSchedule {
 
   int64_t ChunkPhases() const { return chunk_steps_ * step_phases_ + 2; }
 
-  const int64_t batch_, steps_, step_phases_, slices_, slice_rows_,
-      chunk_steps_, chunks_;
-  const Plan plan_;
-  const int64_t group_;
+  // Members are initialised in this order, from those above them.
+  int64_t batch_ = 0, steps_ = 0, step_phases_ = 1, slices_ = 0,
+          slice_rows_ = 0, chunk_steps_ = 1, chunks_ = 1;
+  Choice choice_;
+  int64_t group_ = 1;
 };
 
 }  // namespace tf_lstm_ops::cpu

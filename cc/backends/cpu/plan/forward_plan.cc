@@ -1,34 +1,30 @@
 #include "backends/cpu/plan/forward_plan.h"
 
-#include <cassert>
-
 #include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/plan/ways.h"
 #include "backends/cpu/processor/int8_dots.h"
 #include "backends/cpu/processor/measured_rates.h"
 
 namespace tf_lstm_ops::cpu {
-namespace {
 
-// The first one that takes a problem computes it. The last one takes any.
-constexpr decltype(&TakeSequence) kWays[] = {&TakeOneStep, &TakeOneRow,
-                                             &TakeSequence};
+const Way* const kWays[kForwardWays] = {&kOneStepWay, &kOneRowWay,
+                                        &kSequenceWay};
+
+namespace {
 
 ForwardPlan PlanOf(const ForwardProblem& problem, int threads) {
   ForwardPlan plan;
   plan.format = problem.format;
-  for (const auto take : kWays) {
-    if (take(problem, threads, &plan)) break;
+  for (int k = 0; k < kForwardWays; ++k) {
+    plan.way = static_cast<ForwardWay>(k);
+    if (kWays[k]->fits(problem) && kWays[k]->take(problem, threads, &plan)) {
+      break;
+    }
   }
   return plan;
 }
 
 }  // namespace
-
-double SpeedOf(WeightFormat format, const VectorTraits& traits) {
-  return format == WeightFormat::kBFloat16Pairs ? traits.pairs_speed
-                                                : QuadsSpeed(format);
-}
 
 WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
                           int64_t elements, const VectorTraits& traits) {
@@ -68,21 +64,7 @@ WeightFormat FormatOf(const ForwardProblem& problem) {
 
 void PlanForward(const ForwardProblem* problems, int count, int threads,
                  ForwardPlan* plans) {
-  assert(count == 1 || count == kMaxTogether);
-  const auto fit = [&](int some) {
-    return RunsSideBySide(problems->config, problems->traits.element_bytes,
-                          some);
-  };
-  if (count == kMaxTogether && fit(threads)) {
-    for (int k = 0; k < count; ++k) {
-      ForwardProblem both = problems[k];
-      both.together = count;
-      plans[k] = PlanOf(both, threads);
-      plans[k].side_by_side = true;
-    }
-    if (plans[0].way == plans[1].way && fit(plans[0].threads)) return;
-  }
-  for (int k = 0; k < count; ++k) plans[k] = PlanOf(problems[k], threads);
+  PlanTogether(problems, count, threads, &PlanOf, plans);
 }
 
 }  // namespace tf_lstm_ops::cpu

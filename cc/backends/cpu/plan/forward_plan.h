@@ -1,9 +1,9 @@
 // ForwardPlan: which way a forward pass is computed.
 //
-// The ways are in an ordered list, kWays in forward_plan.cc: the first one that
-// accepts a problem computes it. A way has a file in plan/ways/, which accepts
-// or refuses, and a file in simd/forward/, which computes. The result does not
-// depend on the plan.
+// The ways are in an ordered list, kWays: the first one that takes a problem
+// computes it. A way has a file in plan/ways/, a cpu::Way, which decides, and a
+// file in simd/forward/, which computes. The result does not depend on the
+// plan.
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PLAN_H_
 
@@ -15,9 +15,9 @@ namespace tf_lstm_ops::cpu {
 enum class ForwardWay {
   kOneStep,   // one step, with weights that are read where they lie
   kOneRow,    // one row of the batch on one thread: a loop over the steps
-  kSequence,  // any other pass, by a ForwardSchedule
+  kSequence,  // any other pass, by a ForwardSchedule; the last one
 };
-constexpr int kForwardWays = 3;
+constexpr int kForwardWays = static_cast<int>(ForwardWay::kSequence) + 1;
 
 struct ForwardPlan {
   ForwardWay way = ForwardWay::kSequence;
@@ -38,9 +38,6 @@ void PlanForward(const ForwardProblem* problems, int count, int threads,
 // only where it does not.
 bool ReadsInPlace(const ForwardProblem& problem);
 
-// Whether passes of one row of the layer may take ForwardWay::kOneRow.
-bool HasOneRow(const ForwardProblem& problem);
-
 // How a call packs the weights. Pairs halve the bytes that a step reads. Where
 // the processor does not multiply pairs, widening them is free with a few rows,
 // while a product waits for memory.
@@ -51,9 +48,6 @@ WeightFormat FormatOf(const ForwardProblem& problem);
 // the weights do not stay in a cache.
 WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
                           int64_t elements, const VectorTraits& traits);
-
-// Multiply-adds of a format in the time of one of elements.
-double SpeedOf(WeightFormat format, const VectorTraits& traits);
 
 // Sets the format of the packed weights, and the rates of their products.
 void SetFormat(WeightFormat format, ForwardProblem* problem);

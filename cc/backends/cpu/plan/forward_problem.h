@@ -3,6 +3,7 @@
 #define TF_LSTM_OPS_BACKENDS_CPU_PLAN_FORWARD_PROBLEM_H_
 
 #include "backends/cpu/plan/cost.h"
+#include "backends/cpu/plan/vector_traits.h"
 #include "backends/cpu/sizes.h"
 #include "backends/cpu/weights/weight_format.h"
 #include "core/cell_shape.h"
@@ -10,19 +11,6 @@
 #include "core/layer_direction.h"
 
 namespace tf_lstm_ops::cpu {
-
-// What a plan reads of an instruction set and the type in which it computes.
-struct VectorTraits {
-  int64_t lanes = 1;  // elements of a vector
-  int64_t element_bytes = sizeof(float);
-  // Whether products of bfloat16 layers multiply pairs of bfloat16. Otherwise
-  // they multiply widened elements.
-  bool dots_pairs = false;
-  // Whether widening pairs leaves enough registers for the sums of a tile.
-  bool has_many_registers = false;
-  // Multiply-adds of pairs in the time of one of elements.
-  double pairs_speed = 1;
-};
 
 // Where the packed weights of a pass are.
 enum class WeightsState {

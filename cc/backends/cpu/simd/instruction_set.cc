@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "backends/cpu/engine.h"
-#include "backends/cpu/plan/side_by_side.h"
 #include "backends/cpu/simd/backward/layer_norm.h"
 #include "backends/cpu/simd/backward/phases.h"
 #include "backends/cpu/simd/backward/second_product.h"
@@ -103,9 +102,9 @@ void RunPasses(Pass* const (&passes)[kCount], cpu::CallMemory* memory) {
 }
 
 // Passes of one class, side by side.
-template <class T, class Pass, class Functions>
-void RunPlanned(const PlannedForward<T>* planned, int count,
-                const Functions& functions, cpu::CallMemory* memory) {
+template <class T, class Pass, class Planned, class Functions>
+void RunPlanned(const Planned* planned, int count, const Functions& functions,
+                cpu::CallMemory* memory) {
   Pass first(planned[0], functions);
   if (count == 1) return RunPasses<T, Pass>({&first}, memory);
   Pass second(planned[1], functions);
@@ -128,36 +127,25 @@ void RunOneStep(const PlannedForward<T>* planned, int count,
 }
 
 template <class T>
-int64_t MostMemory(const PlannedForward<T>& pass,
-                   const cpu::ForwardProblem& problem, int threads) {
+int64_t SequenceMemory(const PlannedForward<T>& pass,
+                       const cpu::ForwardProblem& problem, int threads) {
   const auto functions = ForwardFunctionsOf<T>(pass.layer->config.cell);
-  const int64_t size =
-      Forward<T>(pass, functions).MostScratch(problem, threads);
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-  if constexpr (std::is_same_v<T, float>) {
-    if (HasOneRow(problem)) return Max(size, RowMemory(pass));
-  }
-#endif
-  return size;
+  return Forward<T>(pass, functions).MostScratch(problem, threads);
 }
 
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+int64_t OneRowMemory(const PlannedForward<float>& pass,
+                     const cpu::ForwardProblem&, int) {
+  return RowMemory(pass);
+}
+#endif
+
 template <class T>
-void RunBackward(const EngineBackward<T>* const* layers, int count,
-                 int threads) {
-  cpu::CallMemory memory;
-  const RnnConfig& config = layers[0]->config;
-  const auto functions = BackwardFunctionsOf<T>(config.cell);
-  if (count == cpu::kMaxTogether) {
-    Backward<T> first(*layers[0], functions, threads, count);
-    Backward<T> second(*layers[1], functions, threads, count);
-    if (cpu::RunsSideBySide(config, sizeof(T), first.schedule.threads())) {
-      return RunPasses<T, Backward<T>>({&first, &second}, &memory);
-    }
-  }
-  for (int k = 0; k < count; ++k) {
-    Backward<T> pass(*layers[k], functions, threads, 1);
-    RunPasses<T, Backward<T>>({&pass}, &memory);
-  }
+void RunBackward(const PlannedBackward<T>* planned, int count,
+                 cpu::CallMemory* memory) {
+  RunPlanned<T, Backward<T>>(
+      planned, count, BackwardFunctionsOf<T>(planned->layer->config.cell),
+      memory);
 }
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
@@ -200,32 +188,49 @@ void Narrow(const float* x, T* y, int64_t n) {
 #endif
 
 template <class T>
+constexpr cpu::VectorTraits TraitsOf() {
+  cpu::VectorTraits traits;
+  traits.lanes = kLanes<T>;
+  traits.element_bytes = sizeof(T);
+  traits.dots_pairs = kDotsPairs;
+  traits.has_many_registers = kRegisters == 32;
+  traits.pairs_speed = SpeedOf(WeightFormat::kBFloat16Pairs);
+  return traits;
+}
+
+template <class T>
 constexpr ForwardEngine<T> ForwardEngineOf() {
   using cpu::ForwardWay;
   ForwardEngine<T> engine = {};
-  engine.traits.lanes = kLanes<T>;
-  engine.traits.element_bytes = sizeof(T);
-  engine.traits.dots_pairs = kDotsPairs;
-  engine.traits.has_many_registers = kRegisters == 32;
-  engine.traits.pairs_speed = SpeedOf(WeightFormat::kBFloat16Pairs);
-  engine.run[static_cast<int>(ForwardWay::kOneStep)] = &RunOneStep<T>;
+  engine.traits = TraitsOf<T>();
+  engine.way(ForwardWay::kOneStep) = {&RunOneStep<T>, nullptr};
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float>) {
-    engine.run[static_cast<int>(ForwardWay::kOneRow)] = &RunOneRow;
+    engine.way(ForwardWay::kOneRow) = {&RunOneRow, &OneRowMemory};
   }
 #endif
-  engine.run[static_cast<int>(ForwardWay::kSequence)] = &RunSequence<T>;
+  engine.way(ForwardWay::kSequence) = {&RunSequence<T>, &SequenceMemory<T>};
   engine.pack = &PackAll<T>;
-  engine.most_memory = &MostMemory<T>;
   return engine;
 }
+
+#if !defined(TF_LSTM_OPS_SESSIONS_ONLY)
+template <class T>
+constexpr BackwardEngine<T> BackwardEngineOf() {
+  BackwardEngine<T> engine = {};
+  engine.traits = TraitsOf<T>();
+  engine.run = &RunBackward<T>;
+  engine.run_step = &RunStepGradient<T>;
+  return engine;
+}
+#endif
 
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 constexpr Engine EngineOf() {
   Engine engine = {};
   engine.forward = ForwardEngineOf<float>();
   // The library of sessions then does not contain it.
-  engine.forward.run[static_cast<int>(cpu::ForwardWay::kOneStep)] = nullptr;
+  engine.forward.way(cpu::ForwardWay::kOneStep) = {};
   engine.set_row_layer = &SetRowLayer;
   engine.pack_product = &PackProduct;
   engine.run_product = &RunProduct;
@@ -246,10 +251,8 @@ constexpr TrainingEngine TrainingEngineOf() {
   TrainingEngine engine = {};
   engine.forward_float = ForwardEngineOf<float>();
   engine.forward_double = ForwardEngineOf<double>();
-  engine.backward_float = &RunBackward<float>;
-  engine.backward_double = &RunBackward<double>;
-  engine.step_gradient_float = &RunStepGradient<float>;
-  engine.step_gradient_double = &RunStepGradient<double>;
+  engine.backward_float = BackwardEngineOf<float>();
+  engine.backward_double = BackwardEngineOf<double>();
   return engine;
 }
 #endif
@@ -259,7 +262,7 @@ constexpr TrainingEngine TrainingEngineOf() {
 constexpr BFloat16Engine BFloat16EngineOf() {
   BFloat16Engine engine = {};
   engine.forward = ForwardEngineOf<float>();
-  engine.backward = &RunBackward<float>;
+  engine.backward = BackwardEngineOf<float>();
   return engine;
 }
 #endif

@@ -3,8 +3,9 @@
 #include "backends/cpu/plan/ways.h"
 
 namespace tf_lstm_ops::cpu {
+namespace {
 
-bool HasOneRow(const ForwardProblem& problem) {
+bool FitsOneRow(const ForwardProblem& problem) {
   return problem.has_input && !problem.multiplies_m() &&
          !problem.shape.reduces_rows &&
          problem.format != WeightFormat::kBFloat16Pairs &&
@@ -12,8 +13,8 @@ bool HasOneRow(const ForwardProblem& problem) {
 }
 
 bool TakeOneRow(const ForwardProblem& problem, int threads, ForwardPlan* plan) {
-  if (!HasOneRow(problem) || problem.batch != 1 || !problem.all_valid ||
-      problem.drops || problem.saves) {
+  if (problem.batch != 1 || !problem.all_valid || problem.drops ||
+      problem.saves) {
     return false;
   }
   // For one step, threads with their own L2 caches are not worth waking where
@@ -25,9 +26,12 @@ bool TakeOneRow(const ForwardProblem& problem, int threads, ForwardPlan* plan) {
       ForwardSchedule(problem, threads, true).threads() > 1) {
     return false;
   }
-  plan->way = ForwardWay::kOneRow;
   plan->threads = 1;
   return true;
 }
+
+}  // namespace
+
+const Way kOneRowWay = {&FitsOneRow, &TakeOneRow};
 
 }  // namespace tf_lstm_ops::cpu

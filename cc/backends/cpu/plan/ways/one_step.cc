@@ -23,26 +23,34 @@ double ProductsTime(const ForwardProblem& p) {
                     ProductTime(p.rates, recurrent, byte));
 }
 
-}  // namespace
-
-bool ReadsInPlace(const ForwardProblem& p) {
+bool FitsOneStep(const ForwardProblem& p) {
   const bool rounds_factors =
       p.traits.dots_pairs && p.format == WeightFormat::kBFloat16Pairs;
+  return p.shape.all_see_both() && !p.multiplies_m() && p.has_input &&
+         p.units_in_rows && !rounds_factors;
+}
+
+bool IsOneStep(const ForwardProblem& p) {
   return p.weights == WeightsState::kOfCall && p.steps == 1 && p.rows > 0 &&
-         p.rows <= kMostRowsInPlace && p.shape.all_see_both() &&
-         !p.multiplies_m() && !p.drops && p.has_input && p.units_in_rows &&
-         !rounds_factors;
+         p.rows <= kMostRowsInPlace && !p.drops;
 }
 
 bool TakeOneStep(const ForwardProblem& problem, int threads,
                  ForwardPlan* plan) {
-  if (!ReadsInPlace(problem)) return false;
-  plan->way = ForwardWay::kOneStep;
+  if (!IsOneStep(problem)) return false;
   plan->threads = ThreadsOfPhase(problem.rates, ProductsTime(problem),
                                  problem.all_vectors(), threads);
   plan->group = problem.traits.lanes *
                 Min(kOnceVectors, CeilDiv(problem.vectors, plan->threads));
   return true;
+}
+
+}  // namespace
+
+const Way kOneStepWay = {&FitsOneStep, &TakeOneStep};
+
+bool ReadsInPlace(const ForwardProblem& problem) {
+  return FitsOneStep(problem) && IsOneStep(problem);
 }
 
 }  // namespace tf_lstm_ops::cpu

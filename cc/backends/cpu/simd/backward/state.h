@@ -8,14 +8,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/backward_engine.h"
 #include "backends/cpu/memory/scratch.h"
-#include "backends/cpu/plan/backward_schedule.h"
-#include "backends/cpu/processor/measured_rates.h"
 #include "backends/cpu/simd/backward/transposed_product.h"
 #include "backends/cpu/simd/backward/weight_grad.h"
 #include "backends/cpu/simd/vector/cell.h"
 #include "backends/cpu/simd/vector/gemm.h"
-#include "backends/cpu/training_engine.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
@@ -83,11 +81,12 @@ struct Backward {
   // LayerNormBackward::Value.
   static constexpr int kRowValues = 18;
 
-  Backward(const EngineBackward<T>& args, const BackwardFunctions<T>& functions,
-           int threads, int together)
-      : args(args),
+  Backward(const PlannedBackward<T>& pass,
+           const BackwardFunctions<T>& functions)
+      : args(*pass.layer),
         functions(functions),
-        schedule(MakeProblem(together), threads),
+        format(pass.plan.format),
+        schedule(pass.plan.schedule),
         chunk_buffers(schedule.slices() > 0 ? schedule.threads() : 2) {}
 
   int threads() const { return schedule.threads(); }
@@ -232,7 +231,7 @@ struct Backward {
   const int64_t batch = valid.batch, steps = valid.steps;
   const int64_t packed_rows = valid.size();
   // Of both factors of products. Weight gradients round dz when they pack it.
-  const WeightFormat format = FormatOf(kCanRound && args.config.bfloat16);
+  const WeightFormat format;
   // A row of dz. Without the vector behind it, rows would often be a power of
   // two apart, and a column would occupy few sets of the cache.
   const int64_t z_stride =
@@ -289,28 +288,6 @@ struct Backward {
     grad.capacity = schedule.chunk_rows();
     grad.format = format;
     return grad;
-  }
-
-  BackwardSchedule::Problem MakeProblem(int together) const {
-    const int64_t input = args.weights.input ? input_size : 0;
-    const int64_t row = shape.pre_activations * cell_size * kBytes;
-    BackwardSchedule::Problem problem;
-    problem.batch = batch;
-    problem.steps = steps;
-    problem.rows = packed_rows;
-    problem.two_phases = multiplies_m() || shape.reduces_rows;
-    problem.multiplies = needs_h_grad() || multiplies_m();
-    problem.units = padded_size;
-    problem.hidden = hidden_size;
-    problem.input = input;
-    problem.lanes = kL;
-    problem.parts = shape.pre_activations;
-    problem.weight_bytes = (hidden_size + input) * row;
-    problem.row_bytes = row;
-    problem.vector_bytes = kL * kBytes;
-    problem.together = together;
-    problem.rates = cpu::RatesFor(problem.weight_bytes, SpeedOf(format));
-    return problem;
   }
 
   void PlaceChunk(Scratch<T>* scratch, BackwardChunk<T>* chunk) const {

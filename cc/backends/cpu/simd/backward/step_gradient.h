@@ -4,7 +4,6 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STEP_GRADIENT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_STEP_GRADIENT_H_
 
-#include "backends/cpu/plan/cost.h"
 #include "backends/cpu/simd/vector/cell.h"
 #include "backends/cpu/simd/vector/gemm.h"
 #include "backends/cpu/team/thread_team.h"
@@ -12,9 +11,9 @@
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
-// `args` is a step that cpu::IsStepGradient accepts. Row b of the tensors is
-// row b of the batch. An item is a range of units of all rows, so the sums over
-// the rows do not depend on the number of threads.
+// `args` is a step whose plan is cpu::BackwardWay::kStepGradient. Row b of the
+// tensors is row b of the batch. An item is a range of units of all rows, so
+// the sums over the rows do not depend on the number of threads.
 template <class T>
 struct StepGradient {
   using V = VecT<T>;
@@ -82,10 +81,6 @@ template <class T>
 void RunStepGradient(const LayerBackward<T>& args, int threads) {
   using Step = StepGradient<T>;
   const int64_t vectors = CeilDiv(args.config.cell_size, kLanes<T>);
-  const cpu::Rates rates;
-  const double time =
-      rates.equations * static_cast<double>(vectors * args.sequence.batch);
-  threads = cpu::ThreadsOfPhase(rates, time, vectors, threads);
   const Step step = {args};
   const int64_t group = kLanes<T> * CeilDiv(vectors, threads);
   const int64_t size = args.config.cell_size;

@@ -3,8 +3,8 @@
 #ifndef TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_TRANSPOSED_PRODUCT_H_
 #define TF_LSTM_OPS_BACKENDS_CPU_SIMD_BACKWARD_TRANSPOSED_PRODUCT_H_
 
+#include "backends/cpu/backward_engine.h"
 #include "backends/cpu/simd/vector/gemm.h"
-#include "backends/cpu/training_engine.h"
 
 namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 
