@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ LITE_CONVERTER = "tensorflow.lite.python.lite"
 
 # The module whose functions trace a tf.function.
 _FUNCTIONS = "tensorflow.python.eager.polymorphic_function."
+_REPLICAS = "tensorflow.python.distribute.mirrored_run"
 _FUNCTION_TRACER = f"{_FUNCTIONS}tracing_compilation"
 
 
@@ -265,11 +267,28 @@ def _is_request(frame: types.FrameType) -> bool:
 
 
 def _frames() -> Iterator[types.FrameType]:
-    """The frames of the caller of the calling function, of its caller, and so on."""
+    """The frames of the caller of the calling function, of its caller, and so on.
+
+    A ``tf.distribute.MirroredStrategy`` calls each replica in a thread. The frames of the thread
+    that waits for the replica follow.
+    """
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         yield frame
-        frame = frame.f_back
+        is_replica = _module(frame) == _REPLICAS and frame.f_code.co_name == "run"
+        frame = (_waiting_for(frame.f_locals["self"]) if is_replica else None) or frame.f_back
+
+
+def _waiting_for(replica: threading.Thread) -> types.FrameType | None:
+    """The frame of another thread that has started the thread of a replica, and waits for it."""
+    for frame in sys._current_frames().values():
+        found: types.FrameType | None = frame
+        while found is not None:
+            is_of_replicas = _module(found) == _REPLICAS and "threads" in found.f_code.co_varnames
+            if is_of_replicas and replica in found.f_locals.get("threads", ()):
+                return found
+            found = found.f_back
+    return None
 
 
 def _module(frame: types.FrameType) -> str:

@@ -592,3 +592,26 @@ def test_the_text_of_a_report(accelerated: Any) -> None:
         "b      GRU    none       0      1: activation is selu, which has no fused op",
         "1 of 2 recurrent layers ran fused ops",
     ]
+
+
+def test_replicas_of_a_mirrored_strategy() -> None:
+    """They are traced in threads of their own."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((5, 2)), layers.LSTM(3, name="fit")])
+        model.compile("sgd", "mse")
+        other = keras.Sequential([keras.Input((5, 2)), layers.LSTM(3, name="tape")])
+    x = np.ones((8, 5, 2), "float32")
+
+    def step(batch: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(other(batch))
+        return tape.gradient(loss, other.trainable_variables)
+
+    with accelerate() as found:
+        model.fit(x, np.ones((8, 3)), verbose=0)
+        tf.function(lambda: strategy.run(step, (x,)))()
+        tf.function(lambda: strategy.run(other, (x,)))()  # may become a file
+    by_name = {row.layer: row for row in found.report()}
+    assert by_name["fit"].fused_calls == 1 and not by_name["fit"].reasons
+    assert by_name["tape"].fused_calls == by_name["tape"].stock_calls == 1
