@@ -1,8 +1,8 @@
 """The activation functions: their names and numbers in each format.
 
-C++ has them in cc/core/activation.h and cc/core/functions.h, and
-`composite.activations` in TensorFlow's ops. This module imports nothing of the package.
+`composite.activations` has them in TensorFlow's ops. This module imports nothing of the package.
 """
+# C++ has them in cc/core/activation.h and cc/core/functions.h.
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The recurrent cells: their names and the order of their gates in each format.
 
 A gate is a letter. An LSTM has i (input), f (forget), c (candidate) and o (output); a GRU z
-(update), r (reset) and h (candidate); a plain RNN h. cc/core/gate_order.h has the orders of the
-kernels. This module imports nothing of the package.
+(update), r (reset) and h (candidate); a plain RNN h. This module imports nothing of the package.
 """
+# The orders of the kernels are in cc/core/gate_order.h.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cell:
 
     Attributes:
       op: the op of a Keras layer with this cell, without its namespace.
-      number: of the cell in the file of a session (docs/reference/session_file.md).
+      number: of the cell in the file of a session.
       keras: the class of the layer in ``keras.layers`` and in `inference.layers`.
       common: the class in ``torch.nn``, and the operator of ONNX.
       words: the cell in messages.

@@ -2,10 +2,11 @@
 
 An option is an argument of a layer or of its cell. A target is something that computes layers: a
 kernel, a session, a node of a file. The tables below are the only ones. What a target does not
-list, it does not compute. CONTRIBUTING.md says what a new option needs.
+list, it does not compute.
 
 This module imports neither TensorFlow nor Keras.
 """
+# CONTRIBUTING.md says what a new option needs.
 
 from __future__ import annotations
 
@@ -147,9 +148,18 @@ class Lack(NamedTuple):
     missing: list[str]
 
     def with_values(self) -> str:
-        """The missing options with their values."""
-        values = ((n, self.given[n]) for n in self.missing if n in self.given)
-        return ", ".join(f"{n}={v if n in DEFAULTS else repr(v)}" for n, v in values)
+        """Describes the missing options.
+
+        Returns:
+          Their names, and the values of those that are numbers or functions.
+        """
+        return ", ".join(map(self._with_value, self.missing))
+
+    def _with_value(self, option: str) -> str:
+        value = self.given.get(option)
+        if option in DEFAULTS:
+            return f"{option}={value}"
+        return f"{option}={value!r}" if isinstance(value, bool | int | float | str) else option
 
     @property
     def listed(self) -> str:
@@ -163,8 +173,9 @@ class Target:
 
     Attributes:
       name: in messages.
-      ops: by the op of a layer, the options of `Effect.STEP` that it computes. An op that is
-        missing it does not compute at all.
+      ops: by the op of a layer, the values of options that it computes, besides the defaults. An
+        option of `Effect.STEP` that is missing there it does not compute, nor an op that is
+        missing.
       lacks: the options of other effects that it does not compute.
       words: makes a message; None: "NAME no OPTION".
     """
@@ -194,12 +205,9 @@ def lacking(target: Target, op: str, given: Given) -> list[str]:
 
 
 def _computes(target: Target, values: Values, name: str, value: Any) -> bool:
-    option = OPTIONS.get(name)
-    if option is None:
-        return False
-    if option.effect is Effect.STEP:
-        return value in values.get(name, ())
-    return name not in target.lacks
+    if name in values:
+        return value in values[name]
+    return name in OPTIONS and OPTIONS[name].effect is not Effect.STEP and name not in target.lacks
 
 
 def computes(target: Target, op: str, given: Given) -> bool:
@@ -369,7 +377,7 @@ STOCK = Target(
         _LSTM: _functions(ANY, _LSTM),
         _GRU: _functions(ANY, _GRU),
         _RESET_BEFORE: {**_functions(ANY, _GRU), "reset_after": (False,)},
-        _RNN: _functions(ANY, _RNN),
+        _RNN: {**_functions(ANY, _RNN), "activity_regularizer": ()},  # SimpleRNN ignores it
         _STACKED_LSTM: {},
         _STACKED_GRU: {},
     },
@@ -393,7 +401,7 @@ WEIGHTS = Target(
         },
         _GRU: _functions(ANY, _GRU),
         _RESET_BEFORE: {**_functions(ANY, _GRU), "reset_after": (False,)},
-        _RNN: _functions(ANY, _RNN),
+        _RNN: _functions(OF_PLAIN_RNN, _RNN),
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops import __main__, _gpu, _library, _placement, _version, inference
+from tf_lstm_ops import __main__, _gpu, _library, _placement, _targets, _version, inference
 from tf_lstm_ops.cli import info, info_of_sessions
 from tf_lstm_ops.inference import native
 
@@ -245,7 +245,9 @@ def test_a_gpu_and_its_records_in_words(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(
         tf.config.experimental, "get_device_details", lambda _: {"device_name": "Some card"}
     )
-    monkeypatch.setattr(_placement, "path", lambda *has: f"cuDNN is {has[2]}")
+    monkeypatch.setattr(
+        _placement, "path", lambda *has: f"cuDNN is {_targets.computes(_targets.CUDNN, *has[1])}"
+    )
     for card, failures in (("Some card 9.0", []), ("Other card 8.0", ["BlockLSTM: too large"])):
         _gpu.write_record({"card": card}, failures)
     (tmp_path / "tf_lstm_ops" / "selftest" / "broken.json").write_text("{")

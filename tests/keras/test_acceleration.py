@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras import layers
 
 import tf_lstm_ops.keras as ours
-from tf_lstm_ops.keras import accelerate, acceleration, op_arguments
+from tf_lstm_ops.keras import accelerate, acceleration, options
 
 BATCH, TIME, INPUTS, UNITS = 4, 7, 3, 5
 # Of the largest element. Some dozen roundings of 6e-8, which propagate through the steps.
@@ -540,10 +540,10 @@ def test_traced_functions_of_fit_are_made_again() -> None:
 def test_an_error_of_the_preparation_means_the_code_of_keras(
     accelerated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(layer: Any) -> None:
+    def fail(*_: Any) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(op_arguments, "why_no_op", fail)
+    monkeypatch.setattr(options, "why_not", fail)
     make_model()(np.ones((2, TIME, INPUTS), "float32"))
     assert {r for row in accelerated.report() for r in row.reasons} == {"KeyError: 'a defect'"}
 

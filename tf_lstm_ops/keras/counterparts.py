@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private
-from tf_lstm_ops._targets import STOCK
+from tf_lstm_ops._targets import STOCK, Effect
 from tf_lstm_ops.keras import class_names, options, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
 from tf_lstm_ops.keras.gru import GRU
@@ -129,12 +129,10 @@ def stock(layer: keras.Layer) -> Any:
         if base is type(layer):
             return f"keras.layers has no counterpart of {name}"
         return f"{type(layer).__name__} is a subclass of {name}"
-    if reason := options.why_not(layer, STOCK, name=f"keras.layers.{cls.__name__} has"):
+    if reason := options.why_not(layer, STOCK, tuple(Effect), f"keras.layers.{cls.__name__} has"):
         return reason
     config, common = config_of(layer), cls(1).get_config().keys()
     new = deserialise(cls, {k: v for k, v in config.items() if k in common})
-    if config.get("activity_regularizer") and new.activity_regularizer is None:
-        return f"keras.layers.{cls.__name__} ignores activity_regularizer"
     new.supports_masking = layer.supports_masking
     return new
 

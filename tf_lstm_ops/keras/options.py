@@ -16,7 +16,6 @@ from tf_lstm_ops import _deviation, _targets
 from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._targets import OPTIONS, Effect, Target
 from tf_lstm_ops.keras.activations import described, name_of
-from tf_lstm_ops.keras.stacked_cells import StackedCells
 
 # Those that say which op computes a layer.
 STEP = (Effect.STEP, Effect.LOOP)
@@ -71,7 +70,7 @@ def of(layer: Any, effects: tuple[Effect, ...] = tuple(Effect)) -> LayerOptions:
       or False.
     """
     cell = getattr(layer, "cell", layer)
-    is_stack = isinstance(cell, StackedCells)
+    is_stack = hasattr(cell, "mode")  # a StackedCells
     op = _op_of_stack(layer) if is_stack else op_of(layer)
     given: dict[str, Any] = {}
     for name, option in OPTIONS.items():
@@ -101,8 +100,8 @@ def _value(layer: Any, cell: Any, name: str) -> Any:
             return DEFAULTS[name]
         return name_of(function) or _targets.Unknown(described(function))
     default = OPTIONS[name].default
-    if OPTIONS[name].is_own:  # users may give a layer another cell
-        return getattr(cell, name, default)
+    if OPTIONS[name].is_own and (value := getattr(cell, name, None)):
+        return value  # users may give a layer another cell
     return getattr(layer, name, getattr(cell, name, default))
 
 
