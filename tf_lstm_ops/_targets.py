@@ -299,8 +299,9 @@ def _functions(functions: Collection[str], op: str) -> dict[str, Collection[str]
 
 _LSTM, _GRU, _RESET_BEFORE = "KerasLSTM", "KerasGRU", "KerasResetBeforeGRU"
 _RNN = "KerasSimpleRNN"
-# Stacks without clips; with clips they run the op of LSTM.
+# Stacks, of which those with clips run another op.
 _STACKED_LSTM, _STACKED_GRU = "StackedLSTM", "StackedGRU"
+_CLIPPED = "ClippedStackedLSTM"
 _CLIPS = {"cell_clip": ANY, "proj_clip": ANY}
 _IN_ONNX = tuple(f.name for f in TABLE if f.is_of_cells and f.onnx_cell)
 
@@ -318,6 +319,7 @@ CPU = Target(
         "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
         "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
         _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _CLIPPED: {"projection_size": ANY, **_CLIPS},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },
@@ -337,6 +339,7 @@ SESSION = Target(
         "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
         "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
         _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _CLIPPED: {"projection_size": ANY, **_CLIPS},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },
@@ -349,6 +352,7 @@ CUDA = Target(
     "the CUDA kernels have",
     {
         _LSTM: {"use_peephole": ANY, **_CLIPS},
+        _CLIPPED: _CLIPS,
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },
@@ -364,11 +368,12 @@ ONNX_NODE = Target(
         _RESET_BEFORE: {**_functions(_IN_ONNX, _GRU), "reset_after": (False,)},
         _RNN: _functions(OF_PLAIN_RNN, _RNN),
     },
+    ("use_cudnn",),
 )
 LITE = Target(
     "the fused op of TensorFlow Lite has",
     {_LSTM: {"use_peephole": ANY, "cell_clip": ANY}},
-    ("return_state",),
+    ("return_state", "stateful", "use_cudnn"),  # a file with states has other ops
 )
 # Layers of keras.layers, with any functions.
 STOCK = Target(
@@ -402,6 +407,7 @@ WEIGHTS = Target(
         _GRU: _functions(ANY, _GRU),
         _RESET_BEFORE: {**_functions(ANY, _GRU), "reset_after": (False,)},
         _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _CLIPPED: {"projection_size": ANY, **_CLIPS},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },

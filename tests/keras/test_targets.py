@@ -155,7 +155,7 @@ def as_a_node(layer: Any, x: Any, mask: Any, folder: Path) -> None:
 
 def as_an_op_of_lite(layer: Any, x: Any, mask: Any, folder: Path) -> None:
     file = folder / "model.tflite"
-    export.tflite(model_of(layer), file)
+    export.tflite(model_of(layer), file, batch_size=BATCH)
     interpreter = tf.lite.Interpreter(str(file))
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in {
         op["op_name"] for op in interpreter._get_ops_details()

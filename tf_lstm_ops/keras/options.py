@@ -89,7 +89,7 @@ def of(layer: Any, effects: tuple[Effect, ...] = tuple(Effect)) -> LayerOptions:
 def _op_of_stack(layer: Any) -> str:
     clips = (getattr(layer, name, None) for name in ("cell_clip", "proj_clip"))
     kind = "LSTM" if layer.cell.mode == "lstm" else "GRU"
-    return f"Keras{kind}" if any(clips) else f"Stacked{kind}"
+    return f"{'Clipped' if any(clips) else ''}Stacked{kind}"
 
 
 def _value(layer: Any, cell: Any, name: str) -> Any:
