@@ -351,8 +351,8 @@ _OF_GATES = ("dropout", "recurrent_dropout")
 CUDA = Target(
     "the CUDA kernels have",
     {
-        _LSTM: {"use_peephole": ANY, **_CLIPS},
-        _CLIPPED: _CLIPS,
+        _LSTM: {"use_peephole": ANY, "cell_clip": ANY},
+        _CLIPPED: {"cell_clip": ANY},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },
@@ -420,7 +420,7 @@ TARGETS = {
     "cuDNN": CUDNN,
     "Metal": METAL,
     "ONNX node": ONNX_NODE,
-    "TensorFlow Lite's op": LITE,
+    "Lite op": LITE,
     "keras.layers": STOCK,
     "stack": STACK,
     "weights": WEIGHTS,

@@ -202,7 +202,7 @@ COMPUTED: dict[str, Callable[..., None]] = {
     "stack": as_a_stack,
     "weights": as_weights,
 }
-CONVERTED = {"ONNX node": as_a_node, "TensorFlow Lite's op": as_an_op_of_lite}
+CONVERTED = {"ONNX node": as_a_node, "Lite op": as_an_op_of_lite}
 # Kernels that no CPU runs.
 OF_DEVICES = ("CUDA", "cuDNN", "Metal")
 

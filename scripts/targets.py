@@ -1,0 +1,124 @@
+"""Prints the page of the options of recurrent layers and of what computes them.
+
+python scripts/targets.py > docs/reference/targets.md
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from tf_lstm_ops import _targets
+from tf_lstm_ops._activations import OF_CELLS
+from tf_lstm_ops._targets import OPTIONS, TARGETS, Effect, Target
+
+HEAD = """\
+# Options and what computes them
+
+An *option* is an argument of a recurrent layer. A *target* computes layers: a kernel, a session, a
+node of a file. The table says with which options a target computes a layer, beside the default of
+each option. Where it does not, the package takes another path or refuses the layer, and the message
+names the option. `python scripts/targets.py` prints this page from the tables in
+`tf_lstm_ops/_targets.py`; a test computes each layer with each option.
+
+| Target | What it is |
+|---|---|
+| CPU | the fused op on a CPU |
+| session | [a session](inference.md) |
+| CUDA, Metal | the kernels of this package on [GPUs](gpu.md), which are off by default |
+| cuDNN | TensorFlow's own op on an NVIDIA GPU |
+| ONNX node | a node LSTM, GRU or RNN of [a file](export.md); other layers become a Loop |
+| Lite op | the fused op of TensorFlow Lite; other layers become plain ops |
+| keras.layers | a stock layer, by `convert_model(to="stock")` |
+| weights | [formats of weights](weights.md), which do not have the functions and the clips |
+"""
+# A stack in place of several cells is another model.
+COLUMNS = {name: target for name, target in TARGETS.items() if name != "stack"}
+# The ops of the rows, and the layers that run them.
+LAYERS = {
+    "KerasLSTM": "LSTM",
+    "KerasLayerNormLSTM": "LSTM",
+    "KerasGRU": "GRU",
+    "KerasResetBeforeGRU": "GRU",
+    "KerasLayerNormGRU": "GRU",
+    "KerasSimpleRNN": "SimpleRNN",
+    "StackedLSTM": "StackedLSTM",
+    "ClippedStackedLSTM": "StackedLSTM",
+    "StackedGRU": "StackedGRU",
+}
+# Arguments that say which op a layer runs.
+SELECTS = {"KerasResetBeforeGRU": "reset_after", "KerasLayerNormLSTM": "layer_normalization"}
+SELECTS |= {"KerasLayerNormGRU": "layer_normalization"}
+SHOWN = {"reset_after": "reset_after=False", "use_cudnn": "use_cudnn=True"}
+
+
+def options_of(op: str) -> list[str]:
+    """The options of an op that some target computes; "" stands for the defaults."""
+    if op in SELECTS:
+        return [SELECTS[op]]
+    known = {name for target in TARGETS.values() for name in target.ops.get(op, {})}
+    steps = [name for name in OPTIONS if name in known and OPTIONS[name].effect is Effect.STEP]
+    return ["", *steps] if op != "ClippedStackedLSTM" else [n for n in steps if n.endswith("clip")]
+
+
+def cell(target: Target, op: str, option: str) -> str:
+    """What a target computes of an option."""
+    values = target.ops.get(op)
+    if values is None or (option and option not in values):
+        return "no"
+    if not option or values[option] is _targets.ANY or option == "reset_after":
+        return "yes"
+    found = values[option]
+    return ", ".join(found) if len(found) < 3 else f"{len(found)} functions"
+
+
+def rows() -> Iterator[list[str]]:
+    """The rows of the table."""
+    for op, layer in LAYERS.items():
+        for option in options_of(op):
+            shown = f"`{SHOWN.get(option, option)}`" if option else "the defaults"
+            yield [layer, shown, *(cell(target, op, option) for target in COLUMNS.values())]
+
+
+def lacks() -> Iterator[str]:
+    """The options of other effects that targets do not compute."""
+    for name, target in COLUMNS.items():
+        if target.lacks:
+            shown = (f"`{SHOWN.get(option, option)}`" for option in sorted(target.lacks))
+            yield f"* {name}: {', '.join(shown)}"
+
+
+def page() -> str:
+    """The page."""
+    table = [["Layer", "Option", *COLUMNS], ["---"] * (2 + len(COLUMNS)), *rows()]
+    lines = [f"| {' | '.join(row)} |" for row in table]
+    functions = ", ".join(f"`{name}`" for name in OF_CELLS)
+    nodes = ", ".join(f"`{n}`" for n in TARGETS["ONNX node"].ops["KerasLSTM"]["activation"])
+    return "\n".join(
+        [
+            HEAD,
+            "## Options of a step",
+            "",
+            *lines,
+            "",
+            textwrap.fill(
+                f"The {len(OF_CELLS)} functions are {functions}. Nodes of ONNX have {nodes}. "
+                "`keras.layers` has every function.",
+                width=100,
+            ),
+            "",
+            "## Other options",
+            "",
+            "A target computes all other options, such as `return_sequences`, except these:",
+            "",
+            *lacks(),
+            "",
+            "GPUs lack `recurrent_dropout` in training only, and `dropout` in training with",
+            "`implementation=1` only.",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    print(page(), end="")
