@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops.checkpoints.contents import Contents
 from tf_lstm_ops.checkpoints.stacks import Group
 
 _HARD_SIGMOID = "recurrent_activation is hard_sigmoid of Keras 2, clip(0.2 x + 0.5, 0, 1)"
-_USUAL = {"activation": "tanh", "recurrent_activation": "sigmoid"}
 
 
 def of(group: Group, contents: Contents) -> str:
@@ -53,7 +53,7 @@ def _notes(group: Group, contents: Contents) -> Iterator[str]:
 
 
 def _activations(config: Mapping[str, Any], old: bool) -> Iterator[str]:
-    for name, usual in _USUAL.items():
+    for name, usual in DEFAULTS.items():
         former = "inner_activation" if name == "recurrent_activation" else name
         value = config.get(name, config.get(former, usual))
         if value == "hard_sigmoid" and old:

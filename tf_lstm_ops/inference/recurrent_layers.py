@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._refusal import Refused, naming
 from tf_lstm_ops._targets import SESSION
 from tf_lstm_ops.inference import file
@@ -156,8 +157,8 @@ def stacked(layer: Any) -> Iterator[file.Layer]:
             cell=_cells.BY_OP[op].number,
             directions=_directions(layer),
             merge=file.MERGE_MODES["concat"] if directions == 2 else 0,
-            activation=file.FUNCTIONS["tanh"],
-            recurrent_activation=file.FUNCTIONS["sigmoid"],
+            activation=file.FUNCTIONS[DEFAULTS["activation"]],
+            recurrent_activation=file.FUNCTIONS[DEFAULTS["recurrent_activation"]],
             flags=flags,
             number=clips.get("cell_clip", 0.0),
             proj_clip=clips.get("proj_clip", 0.0),

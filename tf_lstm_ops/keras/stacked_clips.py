@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops.keras import cudnn_path
 from tf_lstm_ops.keras.op_inputs import optional
 from tf_lstm_ops.keras.stacked_masks import Steps
@@ -54,8 +55,7 @@ def run_layer(
                 "projection": optional(cell.projection_kernel, x.dtype),
                 "input_dropout": optional(None, x.dtype),
                 "recurrent_dropout": optional(None, x.dtype),
-                "activation": "tanh",
-                "recurrent_activation": "sigmoid",
+                **DEFAULTS,
                 "go_backwards": direction == 1,
                 "zero_output_for_mask": True,
                 "return_sequences": True,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import keras
 
+from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._refusal import Refused, naming, refuse
 from tf_lstm_ops.keras.old_files import arguments, keras_1, safety
 from tf_lstm_ops.keras.old_files.masks import Masks
@@ -15,11 +16,8 @@ from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 _CUDNN = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU"}
 _CUDNN_ARGUMENTS = {
-    "LSTM": {"activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": True},
-    "GRU": {
-        **{"activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": True},
-        "reset_after": True,
-    },
+    "LSTM": {**DEFAULTS, "use_bias": True},
+    "GRU": {**DEFAULTS, "use_bias": True, "reset_after": True},
 }
 MODELS = ("Sequential", "Model", "Functional")
 # Classes that are Python code, or that Keras 3 has no counterpart of, and what they are.
