@@ -16,9 +16,9 @@ HEAD = """\
 # Options and what computes them
 
 An *option* is an argument of a recurrent layer. A *target* computes layers: a kernel, a session, a
-node of a file. The table says with which options a target computes a layer, beside the default of
-each option. Where it does not, the package takes another path or refuses the layer, and the message
-names the option. `python scripts/targets.py` prints this page from the tables in
+node of a file. "yes" means that the target computes the layer with the option, while all other
+options have their defaults. Otherwise the package uses another implementation, or raises an error
+that names the option. `python scripts/targets.py` prints this page from the tables in
 `tf_lstm_ops/_targets.py`; a test computes each layer with each option.
 
 | Target | What it is |
@@ -27,10 +27,10 @@ names the option. `python scripts/targets.py` prints this page from the tables i
 | session | [a session](inference.md) |
 | CUDA, Metal | the kernels of this package on [GPUs](gpu.md), which are off by default |
 | cuDNN | TensorFlow's own op on an NVIDIA GPU |
-| ONNX node | a node LSTM, GRU or RNN of [a file](export.md); other layers become a Loop |
-| Lite op | the fused op of TensorFlow Lite; other layers become plain ops |
+| ONNX node | a node `LSTM`, `GRU` or `RNN` of [a file](export.md); others become a `Loop` |
+| Lite op | the fused op of [LiteRT](export.md) (TensorFlow Lite); other layers become plain ops |
 | keras.layers | a stock layer, by `convert_model(to="stock")` |
-| weights | [formats of weights](weights.md), which do not have the functions and the clips |
+| weights | [formats of weights](weights.md), which have neither functions nor clips |
 """
 # A stack in place of several cells is another model.
 COLUMNS = {name: target for name, target in TARGETS.items() if name != "stack"}
@@ -97,7 +97,7 @@ def page() -> str:
     return "\n".join(
         [
             HEAD,
-            "## Options of a step",
+            "## Options that change the equations of a step",
             "",
             *lines,
             "",
@@ -113,8 +113,9 @@ def page() -> str:
             "",
             *lacks(),
             "",
-            "GPUs lack `recurrent_dropout` in training only, and `dropout` in training with",
-            "`implementation=1` only.",
+            "On GPUs this concerns `recurrent_dropout` in training, and `dropout` in training with",
+            "`implementation=1`. `keras.layers.SimpleRNN` has no `activity_regularizer`. The stacks",
+            "run another op than LSTM and GRU, which has other kernels.",
             "",
         ]
     )
