@@ -114,8 +114,8 @@ def page() -> str:
             *lacks(),
             "",
             "On GPUs this concerns `recurrent_dropout` in training, and `dropout` in training with",
-            "`implementation=1`. `keras.layers.SimpleRNN` has no `activity_regularizer`. Stacks run",
-            "another op than LSTM and GRU. It has other kernels.",
+            "`implementation=1`. `keras.layers.SimpleRNN` has no `activity_regularizer`. Stacks",
+            "run another op than LSTM and GRU. It has other kernels.",
             "",
         ]
     )

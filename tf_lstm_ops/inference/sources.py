@@ -136,14 +136,21 @@ class Sources:
         threads = arguments.checked_threads(threads)
         from tf_lstm_ops.inference import from_onnx
 
-        model, proto = from_onnx.read(source, outputs, constants, shapes)
+        found = from_onnx.read(source, outputs, constants, shapes)
+        return cls._of_source(*found, check, threads, weights)
+
+    @classmethod
+    def _of_source(
+        cls, model: file.Graph, source: Any, check: bool, threads: int, weights: Weights
+    ) -> Self:
+        """A session that is compared with a model of ONNX, or a module."""
         typed = weight_types.applied(model, weights)
         session = cls._of_graph(model, threads)
         if check:
-            proto.compare(session)
+            source.compare(session)
         if typed is not model:
             session = cls._of_graph(typed, threads)
-        session._advice = proto.advice
+        session._advice = source.advice
         return session
 
     @classmethod
@@ -152,6 +159,7 @@ class Sources:
         source: Any,
         layers: Any = None,
         *,
+        example: Any = None,
         check: Any = True,
         threads: int = 1,
         weights: Weights = "float32",
@@ -171,6 +179,12 @@ class Sources:
           layers: of a state dict: a list of pairs (prefix, class in torch.nn), such as
             ("encoder.lstm", "LSTM"), of triples with a dictionary of the arguments of the class, of
             names of classes without weights, such as "ReLU", and of layers as above.
+          example: what ``forward`` of the module takes: a tensor, a tuple of tensors, or a
+            dictionary of them by the names of its arguments. PyTorch's exporter follows ``forward``
+            with it, and the session is that of `from_onnx`: its axes follow in the order of the
+            module, the batch first. The first two axes of a tensor may have any size later if they
+            have more than 1 here. It needs the packages onnx and onnxscript. None: source is as
+            above.
           check: whether the session is compared with PyTorch on random inputs; or what computes
             the whole model: a module or function that takes a tensor [B, T, features], of an
             Embedding [B, T] of type int64. If a module of the list has batch_first=False, it may
@@ -194,6 +208,12 @@ class Sources:
             raise TypeError(f"check must be True, False or a module. Received: check={check!r}")
         from tf_lstm_ops.inference import from_torch
 
+        if example is not None:
+            if layers is not None or not isinstance(check, bool):
+                raise ValueError("with example, layers must be None, and check True or False")
+            from tf_lstm_ops.inference.from_torch import whole
+
+            return cls._of_source(*whole.read(source, example), check, threads, weights)
         model, reference = from_torch.read(source, layers)
         typed = weight_types.applied(model, weights)
         if check is not False:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class Source:
       constants: the values of further inputs.
       axes: of each input and output its axes.
       words: as of `source_check.compare`.
+      name: the model in messages.
+      program: computes all outputs of the model from all its inputs, in order; None: the model.
     """
 
     model: Any
@@ -44,6 +46,8 @@ class Source:
     constants: Mapping[str, Array]
     axes: Mapping[str, Traced]
     words: Sequence[int | None]
+    name: str = "the ONNX model"
+    program: Callable[[Sequence[Array]], Sequence[Array]] | None = None
 
     @property
     def advice(self) -> str:
@@ -68,13 +72,19 @@ class Source:
         Raises:
           NotRun: nothing here can run the model.
         """
-        needed = self._needed_model()
-        model = in_float32(needed, opset(needed))
         free = {
             each.name: self._of_file(each, array)
             for each, array in zip(self.given, arrays, strict=True)
         }
         feeds = free | self._constants(arrays[0].shape[0])
+        if self.program is not None:
+            results = self.program([feeds[value.name] for value in self.model.graph.input])
+            return [
+                self._of_session(value.name, np.asarray(result))
+                for value, result in zip(self.model.graph.output, results, strict=True)
+            ]
+        needed = self._needed_model()
+        model = in_float32(needed, opset(needed))
         kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
         feeds = {
             name: array.astype(tensors.dtype_of(kinds[name]))
@@ -184,8 +194,6 @@ class Source:
           ValueError: the model cannot run, or the session computes something else.
         """
         try:
-            source_check.compare(
-                session, self.run, "the ONNX model", sizes=self.sizes(), words=self.words
-            )
+            source_check.compare(session, self.run, self.name, sizes=self.sizes(), words=self.words)
         except NotRun as error:
             warnings.warn(f"the session was not compared with the model: {error}", stacklevel=3)
