@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops._refusal import Refused, require, within
@@ -39,6 +40,21 @@ def label(node: onnx.NodeProto) -> str:
         return f"node {short(node.name)} ({op})"
     output = next(filter(None, node.output), None)
     return f"node with the output {short(output)} ({op})" if output else f"node without name ({op})"
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """The graphs in a node, such as the branches of an If. Graphs in these are not among them.
+
+    Args:
+      node: the node.
+
+    Yields:
+      The name of the attribute, and the graph.
+    """
+    for attribute in node.attribute:
+        inner = [attribute.g] if attribute.HasField("g") else []
+        for graph in (*inner, *attribute.graphs):
+            yield attribute.name, graph
 
 
 class Attributes(dict[str, Any]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tf_lstm_ops import _files
 from tf_lstm_ops.onnx_graph import tensors
-from tf_lstm_ops.onnx_graph.attributes import short
+from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
 
 if TYPE_CHECKING:
     import onnx
@@ -51,10 +51,8 @@ def _all(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            if attribute.HasField("g"):
-                yield from _all(attribute.g)
-            for part in attribute.graphs:
-                yield from _all(part)
+        for _, part in subgraphs(node):
+            yield from _all(part)
 
 
 def _path(location: str, folder: str, where: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tf_lstm_ops.onnx_graph import tensors
-from tf_lstm_ops.onnx_graph.attributes import short
+from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
 from tf_lstm_ops.onnx_graph.budget import budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants
 
@@ -83,9 +83,8 @@ def in_float32(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _graphs(attribute.g)
+        for _, part in subgraphs(node):
+            yield from _graphs(part)
 
 
 def _has_others(graph: onnx.GraphProto) -> bool:
@@ -114,8 +113,8 @@ def _convert(graph: onnx.GraphProto, constants: Constants) -> None:
             if attribute.name == "to" and attribute.i in _OTHERS:
                 attribute.i = FLOAT
             _convert_tensor(attribute.t)
-            if attribute.HasField("g"):
-                _convert(attribute.g, Constants(attribute.g, constants))
+        for _, part in subgraphs(node):
+            _convert(part, Constants(part, constants))
 
 
 def _set_constant(node: onnx.NodeProto, array: tensors.Array) -> None:

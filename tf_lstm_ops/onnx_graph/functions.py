@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from tf_lstm_ops.onnx_graph.attributes import short
+from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
 from tf_lstm_ops.onnx_graph.budget import budget_of
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """Nodes, and those of the graphs in them."""
     for node in nodes:
         yield node
-        for attribute in node.attribute:
-            inner = [attribute.g] if attribute.HasField("g") else []
-            for part in (*inner, *attribute.graphs):
-                yield from _with_inner(part.node)
+        for _, part in subgraphs(node):
+            yield from _with_inner(part.node)
 
 
 def _overload(part: onnx.NodeProto | onnx.FunctionProto) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tf_lstm_ops import _files, _optional
 from tf_lstm_ops._refusal import Refused, require, within
 from tf_lstm_ops.onnx_graph import external
-from tf_lstm_ops.onnx_graph.attributes import label, short
+from tf_lstm_ops.onnx_graph.attributes import label, short, subgraphs
 
 if TYPE_CHECKING:
     import onnx
@@ -114,10 +114,8 @@ def _check_graph(graph: onnx.GraphProto, outer: list[set[str]]) -> None:
     for node in graph.node:
         for name in filter(None, node.input):
             _require_made(name, visible, later, label(node))
-        for attribute in node.attribute:
-            inner = [attribute.g] if attribute.HasField("g") else []
-            for part in (*inner, *attribute.graphs):
-                _check_graph(part, visible)
+        for _, part in subgraphs(node):
+            _check_graph(part, visible)
         _add(own, [name for name in node.output if name], f"output of the {label(node)}:")
     for value in graph.output:
         _require_made(value.name, visible, later, "an output of the graph")

@@ -12,7 +12,7 @@ import numpy as np
 from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse, require, within
 from tf_lstm_ops.onnx_graph import schemas
-from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label, short
+from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label, short, subgraphs
 from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants
 from tf_lstm_ops.onnx_graph.load import opset
@@ -322,11 +322,9 @@ def _walk(graph: onnx.GraphProto, constants: Constants, path: str) -> Iterator[t
         output = next(filter(None, node.output), "")
         if is_recurrent(node):
             yield path, Found(node.name or output, node, constants, graph)
-        for attribute in node.attribute:
-            inner = [attribute.g] if attribute.HasField("g") else []
-            for part in (*inner, *attribute.graphs):
-                below = f"{path}{node.name or output}/{attribute.name}/"
-                yield from _walk(part, Constants(part, constants), below)
+        for name, part in subgraphs(node):
+            below = f"{path}{node.name or output}/{name}/"
+            yield from _walk(part, Constants(part, constants), below)
 
 
 def _unique_names(found: list[tuple[str, Found]]) -> list[str]:

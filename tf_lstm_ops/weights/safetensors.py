@@ -100,7 +100,7 @@ class Tensors(Mapping[str, Any]):
         except (ValueError, _safetensors().SafetensorError) as error:
             raise ValueError(f"{name} cannot be read: {error}") from error
         except (AttributeError, TypeError) as error:  # NumPy has no such dtype
-            dtype = self._file.get_slice(name).get_dtype()
+            dtype = self.dtype(name)
             if dtype == "BF16":
                 raise ValueError(
                     f"{name} has the dtype BF16, which NumPy has only with the package ml_dtypes. "
@@ -121,6 +121,17 @@ class Tensors(Mapping[str, Any]):
           The sizes.
         """
         return tuple(self._file.get_slice(name).get_shape())
+
+    def dtype(self, name: str) -> str:
+        """The dtype of a tensor, which is not read.
+
+        Args:
+          name: its name.
+
+        Returns:
+          Such as "F32".
+        """
+        return str(self._file.get_slice(name).get_dtype())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

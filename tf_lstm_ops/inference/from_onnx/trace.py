@@ -25,7 +25,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     sum_of,
 )
 from tf_lstm_ops.onnx_graph import schemas
-from tf_lstm_ops.onnx_graph.attributes import attributes, label, short
+from tf_lstm_ops.onnx_graph.attributes import attributes, label, short, subgraphs
 from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate, folds
 from tf_lstm_ops.onnx_graph.float32 import float_types
@@ -357,9 +357,7 @@ def nodes_before(nodes: Sequence[Any], outputs: Sequence[str]) -> tuple[list[Any
 def _read_by(node: Any) -> Iterator[str]:
     """The names that a node and the graphs in it read."""
     yield from filter(None, node.input)
-    for attribute in node.attribute:
-        inner = [attribute.g] if attribute.HasField("g") else []
-        for part in (*inner, *attribute.graphs):
-            for each in part.node:
-                yield from _read_by(each)
-            yield from (value.name for value in part.output)
+    for _, part in subgraphs(node):
+        for each in part.node:
+            yield from _read_by(each)
+        yield from (value.name for value in part.output)

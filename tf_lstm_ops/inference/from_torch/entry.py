@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tf_lstm_ops._refusal import Refused
-from tf_lstm_ops.inference.layers import Layer
+from tf_lstm_ops.inference.layers import Layer, checks
 from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 # The orders of the axes of a tensor [B, T, C] in PyTorch. A session has the first one.
@@ -117,11 +117,10 @@ class Entry:
 
 
 def _integer(entry: Entry, option: str, value: Any) -> int:
-    if isinstance(value, list | tuple) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        entry.refuse(f"{option} must be an integer. Received: {option}={value!r}")
-    return int(value)
+    try:
+        return checks.integer(option, value)
+    except TypeError as error:
+        entry.refuse(str(error))
 
 
 Build = Callable[[Entry, str], Sequence[Layer]]

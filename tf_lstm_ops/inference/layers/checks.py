@@ -51,12 +51,29 @@ def size(name: str, value: Any, least: int = 1) -> int:
       ValueError: it is too small.
       TypeError: it is no integer.
     """
+    found = integer(name, value)
+    if found < least:
+        raise ValueError(f"{name} must be {least} or more. Received: {name}={found}")
+    return found
+
+
+def integer(name: str, value: Any) -> int:
+    """An integer argument of any size.
+
+    Args:
+      name: of the argument.
+      value: as of `size`.
+
+    Returns:
+      The integer.
+
+    Raises:
+      TypeError: it is no integer.
+    """
     if isinstance(value, list | tuple) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer. Received: {name}={value!r}")
-    if int(value) < least:
-        raise ValueError(f"{name} must be {least} or more. Received: {name}={value}")
     return int(value)
 
 
