@@ -544,6 +544,18 @@ def tracer(callers: Iterable[tuple[str, str]]) -> Tracer:
     return next((_TRACERS[caller] for caller in callers if caller in _TRACERS), Tracer.OTHER)
 
 
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """A context without garbage collection, which would end the process within get_referrers."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
 def trace_again() -> None:
     """Makes fit, evaluate and predict of all models of this process trace their functions again.
 
@@ -555,7 +567,9 @@ def trace_again() -> None:
     for kind in kinds:
         kinds += [each for each in kind.__subclasses__() if each not in kinds]
     # Not gc.get_objects: other threads are still making some of those objects.
-    for model in gc.get_referrers(*kinds):
+    with _no_collection():
+        referrers = gc.get_referrers(*kinds)
+    for model in referrers:
         if type(model) not in kinds:
             continue
         for name in ("train_function", "test_function", "predict_function"):

@@ -13,24 +13,41 @@ from typing import Any, NoReturn
 class Refused(ValueError):
     """Something that this package does not compute or read.
 
-    Its text is "where: why. instead".
+    Its text is its only argument: TensorFlow and Keras make errors of a class again, with a text.
+
+    Attributes:
+      is_named: whether the text says what is refused.
+    """
+
+    __init__ = Exception.__init__  # autograph makes errors with this constructor again
+    is_named = False
+
+    def prefix(self, place: str, instead: str = "") -> None:
+        """Puts a place in front of the text.
+
+        Args:
+          place: such as "layer lstm", or a file.
+          instead: what to do; it comes last.
+        """
+        text = f"{place}: {self}"
+        self.args = (f"{text}. {instead}" if instead else text,)
+
+
+def refused(why: str, where: str, instead: str = "") -> Refused:
+    """An error that says what is refused.
 
     Args:
       why: the reason.
-      where: what is refused, such as "layer lstm"; empty: `naming` adds it.
+      where: what is refused, such as "layer lstm".
       instead: what to do; empty: nothing.
 
-    Attributes:
-      where, why, instead: the arguments.
+    Returns:
+      The error, whose text is "where: why. instead".
     """
-
-    def __init__(self, why: str, *, where: str = "", instead: str = "") -> None:
-        super().__init__(why)
-        self.why, self.where, self.instead = why, where, instead
-
-    def __str__(self) -> str:
-        text = f"{self.where}: {self.why}" if self.where else self.why
-        return f"{text}. {self.instead}" if self.instead else text
+    error = Refused(why)
+    error.prefix(where, instead)
+    error.is_named = True
+    return error
 
 
 def refuse(why: str) -> NoReturn:
@@ -63,7 +80,7 @@ def require(condition: Any, why: str) -> None:
 def naming(
     where: str, instead: str = "", *, kinds: tuple[type[Exception], ...] = (ValueError,)
 ) -> Iterator[None]:
-    """A context whose errors say what is refused. The innermost context names it.
+    """A context whose errors say what is refused. The innermost of these contexts names it.
 
     Args:
       where: what is refused.
@@ -79,11 +96,12 @@ def naming(
     try:
         yield
     except Refused as error:
-        if not error.where:
-            error.where, error.instead = where, error.instead or instead
+        if not error.is_named:
+            error.prefix(where, instead)
+            error.is_named = True
         raise
     except kinds as error:
-        raise Refused(str(error), where=where, instead=instead) from error
+        raise refused(str(error), where, instead) from error
 
 
 @contextlib.contextmanager
@@ -102,7 +120,9 @@ def within(place: str) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        error.where = f"{place}: {error.where}" if error.where else place
+        error.prefix(place)
         raise
     except ValueError as error:
-        raise Refused(str(error), where=place) from error
+        wrapped = Refused(str(error))
+        wrapped.prefix(place)
+        raise wrapped from error

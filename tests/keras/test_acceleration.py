@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
+import new_arguments
 import tf_lstm_ops.keras as ours
 from tf_lstm_ops.keras import accelerate, acceleration, options
 
@@ -615,3 +616,45 @@ def test_replicas_of_a_mirrored_strategy() -> None:
     by_name = {row.layer: row for row in found.report()}
     assert by_name["fit"].fused_calls == 1 and not by_name["fit"].reasons
     assert by_name["tape"].fused_calls == by_name["tape"].stock_calls == 1
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "is_other"),
+    [(None, 0.5, True), (True, False, True), (1, 0, True), ("a", "a", False), (0, [1, 2], True)],
+)
+@pytest.mark.parametrize("kind", [layers.LSTM, layers.RNN])
+def test_a_later_option_of_keras(
+    kind: Any, default: Any, given: Any, is_other: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_arguments.add(monkeypatch, kind, "later", default)
+    of_layer = UNITS if kind is layers.LSTM else layers.LSTMCell(UNITS)
+    layer = kind(of_layer, later=given)
+    with accelerate() as found:
+        layer(np.ones((2, TIME, INPUTS), "float32"))
+    (row,) = found.report()
+    assert (row.op is None) == is_other
+    assert not is_other or "later" in row.reasons[0]
+
+
+@pytest.mark.parametrize("name", ["activation", "recurrent_activation"])
+def test_an_activation_of_none(name: str, rng: np.random.Generator) -> None:
+    layer = build(lambda: layers.LSTM(UNITS), rng)
+    setattr(layer.cell, name, None)
+    with accelerate() as found, pytest.raises(TypeError):
+        layer(data(rng)[0])
+    assert f"{name} is None" in found.report()[0].reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (layers.LSTM, "reset_after"),
+        (layers.SimpleRNN, "cell_clip"),
+        (layers.GRU, "layer_normalization"),
+        (ours.GRU, "projection_size"),
+    ],
+)
+def test_an_attribute_of_the_users_is_no_option(kind: Any, name: str) -> None:
+    layer = kind(UNITS)
+    setattr(layer, name, 1) if name != "reset_after" else setattr(layer, name, False)
+    assert name not in options.of(layer).given

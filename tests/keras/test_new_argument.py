@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+import new_arguments
 from tf_lstm_ops import _gpu, _placement, _targets
 from tf_lstm_ops.export import onnx_trace
 from tf_lstm_ops.export.lite import layers as lite
@@ -18,9 +19,9 @@ def unlisted(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(_targets.OPTIONS, "zoneout_c", option)
     monkeypatch.setattr(_targets, "OWN", (*_targets.OWN, "zoneout_c"))
     for kind in (LSTM, LSTMCell):
-        monkeypatch.setattr(kind, "zoneout_c", None, raising=False)
-    layer = LSTM(2)
-    layer.cell.zoneout_c = layer.zoneout_c = 0.3
+        new_arguments.add(monkeypatch, kind, "zoneout_c")
+    layer = LSTM(2, zoneout_c=0.3)
+    layer.cell.zoneout_c = 0.3
     return layer
 
 

@@ -1,5 +1,6 @@
 """What each private name of Keras must do; tf_lstm_ops/_keras_private.py has them all."""
 
+import gc
 import importlib
 import inspect
 import sys
@@ -484,3 +485,15 @@ def test_safe_mode() -> None:
     config = layers.Lambda(abs).get_config() | {"function": function}
     with _keras_private.safe_mode(), pytest.raises(ValueError, match="safe"):
         layers.Lambda.from_config(config)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_no_collection_and_then_as_before(is_enabled: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        with _keras_private._no_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == is_enabled
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pickle
 
 import pytest
+import tensorflow as tf
 
-from tf_lstm_ops._refusal import Refused, naming, refuse, require, within
+from tf_lstm_ops._refusal import Refused, naming, refuse, refused, require, within
 
 
 def test_the_innermost_context_names_it_once() -> None:
-    contexts = within("file.onnx"), naming("layer outer", "Do another thing"), naming("layer inner")
-    with pytest.raises(Refused) as raised, contexts[0], contexts[1], contexts[2]:
+    outer, inner = naming("layer outer", "Do another thing"), naming("layer inner")
+    with pytest.raises(Refused) as raised, within("file.onnx"), outer, inner, within("array"):
         refuse("it is unknown")
-    assert str(raised.value) == "file.onnx: layer inner: it is unknown"
-    assert raised.value.instead == ""
+    assert str(raised.value) == "file.onnx: layer inner: array: it is unknown"
 
 
 def test_what_to_do_comes_last() -> None:
@@ -32,9 +32,18 @@ def test_other_errors_are_named_if_they_are_of_the_kinds() -> None:
         raise TypeError
 
 
-def test_a_copy_in_another_process_says_the_same() -> None:
-    error = Refused("why", where="where", instead="instead")
-    assert str(pickle.loads(pickle.dumps(error))) == str(error) == "where: why. instead"
+def test_a_copy_says_the_same() -> None:
+    """Of another process, of autograph and of Keras, which make errors again of their arguments."""
+    error = refused("why", "where", "instead")
+    assert str(error) == "where: why. instead"
+    assert str(pickle.loads(pickle.dumps(error))) == str(type(error)(*error.args)) == str(error)
+
+    @tf.function
+    def f() -> None:
+        raise refused("why", "where")
+
+    with pytest.raises(ValueError, match="where: why"):
+        f()
 
 
 def test_what_is_true_is_not_refused() -> None:

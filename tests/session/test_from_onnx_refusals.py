@@ -167,6 +167,11 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"]),
         ["LSTM_y", "hardsigmoid"],
     ),
+    "a function without a default": (
+        recurrent("GRU", activations=["Sigmoid", "Affine"]),
+        ["GRU_y", "activation affine"],
+    ),
+    "a clip of 0": (recurrent("LSTM", clip=0.0), ["LSTM_y", "clips its gates to 0.0"]),
     "numbers of two kinds of functions": (
         recurrent(
             "GRU",

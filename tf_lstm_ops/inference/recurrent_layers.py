@@ -11,7 +11,7 @@ import numpy as np
 
 from tf_lstm_ops import _cells
 from tf_lstm_ops._activations import DEFAULTS
-from tf_lstm_ops._refusal import Refused, naming
+from tf_lstm_ops._refusal import Refused, naming, refused
 from tf_lstm_ops._targets import SESSION
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.keras import op_arguments, options, stacked_clips
@@ -31,7 +31,7 @@ def unsupported(layer: Any, reason: str) -> Refused:
     Returns:
       The error.
     """
-    return Refused(reason, where=_where(layer), instead=_INSTEAD)
+    return refused(reason, _where(layer), _INSTEAD)
 
 
 def computing(layer: Any) -> contextlib.AbstractContextManager[None]:

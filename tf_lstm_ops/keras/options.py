@@ -73,17 +73,27 @@ def of(layer: Any, effects: tuple[Effect, ...] = tuple(Effect)) -> LayerOptions:
     is_stack = hasattr(cell, "mode")  # a StackedCells
     op = _op_of_stack(layer) if is_stack else op_of(layer)
     given: dict[str, Any] = {}
-    for name, option in OPTIONS.items():
-        if option.effect in effects:
+    kinds = (type(layer),) if is_stack else (type(layer), type(cell))
+    for name, default in _arguments(*map(_class_with_options, kinds)).items():
+        if name not in OPTIONS:
+            value = getattr(layer, name, getattr(cell, name, default))
+            if _differs(value, default):
+                given[name] = value
+        elif OPTIONS[name].effect in effects:
             value = _value(layer, layer if is_stack else cell, name)
             if _targets.is_given(name, value):
                 given[name] = value
-    kinds = (type(layer),) if is_stack else (type(layer), type(cell))
-    for name in _unknown(*map(_class_with_options, kinds)):
-        value = getattr(layer, name, getattr(cell, name, None))
-        if value not in (None, False):
-            given[name] = value
     return LayerOptions(op, given)
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Whether an argument that no table has differs from its default."""
+    if value is default or (value in (None, False) and default is inspect.Parameter.empty):
+        return False
+    try:
+        return bool(value != default)
+    except ValueError:  # an array
+        return True
 
 
 def _op_of_stack(layer: Any) -> str:
@@ -95,14 +105,15 @@ def _op_of_stack(layer: Any) -> str:
 def _value(layer: Any, cell: Any, name: str) -> Any:
     """An option of the cell, or of the layer if no cell has it; the default if neither has it."""
     if name in DEFAULTS:
-        function = getattr(cell, name, None)
-        if function is None:
+        if not hasattr(cell, name):  # a plain RNN, or a stack
             return DEFAULTS[name]
+        function = getattr(cell, name)
         return name_of(function) or _targets.Unknown(described(function))
-    default = OPTIONS[name].default
+    if name == "use_cudnn":
+        return getattr(layer, name, None) is True
     if OPTIONS[name].is_own and (value := getattr(cell, name, None)):
         return value  # users may give a layer another cell
-    return getattr(layer, name, getattr(cell, name, default))
+    return getattr(layer, name, getattr(cell, name, OPTIONS[name].default))
 
 
 def _class_with_options(kind: type) -> type:
@@ -111,17 +122,22 @@ def _class_with_options(kind: type) -> type:
     return next(k for k in kinds if k.__module__.partition(".")[0] in _PACKAGES)
 
 
-def _unknown(*kinds: type) -> tuple[str, ...]:
-    """The arguments of constructors that no table has."""
-    constructors = tuple(kind.__init__ for kind in kinds)  # type: ignore[misc]
-    return tuple(name for name in _arguments(*constructors) if name not in OPTIONS)
-
-
 @functools.cache
-def _arguments(*constructors: Any) -> tuple[str, ...]:
+def _arguments_of(*constructors: Any) -> dict[str, Any]:
+    """The arguments of constructors and their defaults."""
     found = (p for each in constructors for p in inspect.signature(each).parameters.values())
-    named = [p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    return tuple(dict.fromkeys(name for name in named if name not in _OF_EVERY_LAYER))
+    return {
+        p.name: p.default
+        for p in found
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in _OF_EVERY_LAYER
+    }
+
+
+def _arguments(*kinds: type) -> dict[str, Any]:
+    """The arguments of classes and of their bases up to the layers of every kind."""
+    bases = (each for kind in kinds for each in kind.__mro__ if issubclass(each, keras.Layer))
+    own = (each for each in bases if each is not keras.Layer and "__init__" in vars(each))
+    return _arguments_of(*(each.__init__ for each in own))  # type: ignore[misc]
 
 
 def why_not(

@@ -23,7 +23,7 @@ _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
 # The functions of a session by their names in nodes, and the default alpha and beta of ONNX.
 _OF_NODES = {f.onnx_cell[0].lower(): f for f in _activations.TABLE if f.is_of_cells and f.onnx_cell}
 _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
-    "affine": (1.0, 0.0),
+    "affine": (np.nan, np.nan),  # ONNX names none
     "hardsigmoid": (0.2, 0.5),
     "elu": (1.0, None),
     "leakyrelu": (0.01, None),
@@ -95,7 +95,7 @@ def _require_plain(call: Call, read: RecurrentNode) -> None:
     """Refuses options that a session does not have."""
     if call.operand(_LENGTHS) is not None:
         refuse("it has lengths of sequences (sequence_lens). Pass the mask to the session instead")
-    if read.clip:
+    if read.clip is not None:
         refuse(f"it clips its gates to {read.clip}")
     if read.input_forget:
         refuse("it couples the input and the forget gate")

@@ -121,7 +121,7 @@ def follow(
             if furthest is None or error.rank > furthest.rank:
                 furthest = error
     assert furthest is not None
-    raise Refused(furthest.why, where=furthest.where) from furthest.__cause__
+    raise Refused(str(furthest)) from furthest.__cause__
 
 
 def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
@@ -149,7 +149,7 @@ class _Stopped(Refused):
     """
 
     def __init__(self, where: str, why: str, count: int) -> None:
-        super().__init__(why, where=where)
+        super().__init__(f"{where}: {why}" if where else why)
         self.count = count
 
     @property

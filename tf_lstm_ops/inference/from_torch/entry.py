@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tf_lstm_ops._refusal import Refused
+from tf_lstm_ops._refusal import refused
 from tf_lstm_ops.inference.layers import Layer, checks
 from tf_lstm_ops.weights.arrays import Array, as_numbers
 
@@ -45,7 +45,7 @@ class Entry:
         Raises:
           Refused: always.
         """
-        raise Refused(text, where=self.label)
+        raise refused(text, self.label)
 
     def require(self, option: str, value: Any) -> None:
         """Refuses an option with another value than the only one that a session computes.

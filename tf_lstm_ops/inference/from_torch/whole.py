@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _optional, _received
-from tf_lstm_ops._refusal import Refused
+from tf_lstm_ops._refusal import refused
 from tf_lstm_ops.inference import file, from_onnx
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_torch import modules
@@ -104,7 +104,7 @@ def _exported(torch: Any, module: Any, example: Any, given: Mapping[str | int, A
     try:
         with warnings.catch_warnings(), _silent():
             warnings.simplefilter("ignore")
-            count = len(_flat(torch, _called(module, given, is_named)))
+            count = len(_flat(_called(module, given, is_named)))
             exported = torch.onnx.export(
                 module,
                 () if is_named else tuple(given.values()),
@@ -115,10 +115,10 @@ def _exported(torch: Any, module: Any, example: Any, given: Mapping[str | int, A
                 verbose=False,
             )
     except Exception as error:  # code of the user, and any of the exporter
-        raise Refused(
+        raise refused(
             _said(error),
-            where=f"PyTorch cannot export {type(module).__name__} with this example",
-            instead="Pass a list of its modules, in the order in which forward calls them",
+            f"PyTorch cannot export {type(module).__name__} with this example",
+            "Pass a list of its modules, in the order in which forward calls them",
         ) from error
     proto = exported.model_proto
     for node in proto.graph.node:
@@ -158,8 +158,13 @@ def _called(module: Any, given: Mapping[Any, Any], is_named: bool) -> Any:
     return module(**given) if is_named else module(*given.values())
 
 
-def _flat(torch: Any, results: Any) -> list[Any]:
-    return list(torch.utils._pytree.tree_leaves(results))
+def _flat(results: Any) -> list[Any]:
+    """The tensors in a structure."""
+    if isinstance(results, Mapping):
+        results = [*results.values()]
+    if isinstance(results, list | tuple):
+        return [tensor for part in results for tensor in _flat(part)]
+    return [results]
 
 
 class _Program:
@@ -190,5 +195,5 @@ class _Program:
             for (key, like), array in zip(self._given.items(), feeds, strict=True)
         }
         with _evaluating(self._module), self._torch.no_grad():
-            found = _flat(self._torch, _called(self._module, tensors, self._is_named))
+            found = _flat(_called(self._module, tensors, self._is_named))
         return [each.detach().to("cpu", self._torch.float64).numpy() for each in found]

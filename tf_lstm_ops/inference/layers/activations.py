@@ -38,6 +38,7 @@ def fields(name: str, function: Function) -> dict[str, Any]:
     if isinstance(function, str):
         function = function, _activations.BY_NAME[function].defaults
     text, numbers = function
+    checks.choice(name, text, [*_activations.BY_NAME])
     fits = len(numbers) == len(_activations.BY_NAME[text].defaults)
     if not fits or not np.all(np.isfinite(np.asarray(numbers, np.float32))):
         raise ValueError(f"{name}: the numbers of {text} must be finite. Received: {numbers}")

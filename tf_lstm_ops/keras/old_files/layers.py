@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 
 from tf_lstm_ops._activations import DEFAULTS
-from tf_lstm_ops._refusal import Refused, naming, refuse
+from tf_lstm_ops._refusal import Refused, naming, refuse, refused
 from tf_lstm_ops.keras.old_files import arguments, keras_1, safety
 from tf_lstm_ops.keras.old_files.masks import Masks
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
@@ -75,7 +75,7 @@ def not_made(name: str, kind: str, reason: str) -> Refused:
     Returns:
       The error.
     """
-    return Refused(reason, where=_where(name, kind), instead=_INSTEAD)
+    return refused(reason, _where(name, kind), _INSTEAD)
 
 
 def _where(name: str, kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import keras
 
-from tf_lstm_ops._refusal import Refused
+from tf_lstm_ops._refusal import refused
 from tf_lstm_ops.keras.old_files import layers
 from tf_lstm_ops.keras.old_files.layers import Source
 from tf_lstm_ops.keras.old_files.masks import Masks
@@ -182,7 +182,7 @@ def _functional(config: dict[str, Any], source: Source) -> Any:
             continue
         nodes, layer = data.get("inbound_nodes"), _part(data, source)
         if not isinstance(nodes, list) or not nodes:
-            raise Refused("it has no inputs", where=_in_file(name))
+            raise refused("it has no inputs", _in_file(name))
         for number, node in enumerate(nodes, first_calls.get(name, 0)):
             waiting.append((name, layer, number, node))
     _call_all(waiting, tensors, source.masks)
@@ -248,7 +248,7 @@ def _call_all(waiting: collections.deque[Any], tensors: _Tensors, masks: Masks) 
             in_vain += 1
             if in_vain > len(waiting):
                 why = f"it has the input {missing[0]}, which is none"
-                raise Refused(why, where=_in_file(name))
+                raise refused(why, _in_file(name))
             continue
         in_vain = 0
         tensors[name, number] = _call(name, layer, node, tensors, masks)
@@ -260,11 +260,11 @@ def _in_file(name: str) -> str:
 
 def _call(name: str, layer: Any, node: Any, tensors: _Tensors, masks: Masks) -> Any:
     if not isinstance(node, list) or not node:
-        raise Refused("it has a call without inputs", where=_in_file(name))
+        raise refused("it has a call without inputs", _in_file(name))
     references = [node] if _is_reference(node) else node
     if not all(map(_is_reference, references)):
         why = f"it has inputs that are no tensors: {str(node)[:80]}"
-        raise Refused(why, where=_in_file(name))
+        raise refused(why, _in_file(name))
     inputs = [_tensor(reference, tensors) for reference in references]
     given: dict[str, Any] = {}
     for reference in references:
