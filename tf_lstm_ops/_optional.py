@@ -15,6 +15,7 @@ VERSIONS = {
     "matplotlib": ">=3.8",
     "onnx": ">=1.16",
     "onnxruntime": ">=1.18",
+    "onnxscript": ">=0.7",
     "safetensors": ">=0.4",
     "tensorflow": ">=2.18,<2.23",
     "tensorflow-cpu": ">=2.18,<2.23",

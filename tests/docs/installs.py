@@ -49,7 +49,7 @@ CHAINS = {
             SESSIONS_ONLY,
             *("pip install onnx onnxruntime", "pip install onnxruntime"),
             *("pip install onnx onnxruntime tf2onnx", "pip install ai-edge-litert"),
-            "pip install safetensors",
+            *("pip install safetensors", "pip install onnx onnxscript onnxruntime"),
         )
     ),
     "benchmarks": Chain(("pip install '.[bench]' && python benchmarks/peers",)),

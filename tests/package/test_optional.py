@@ -51,6 +51,12 @@ def read_pt(path: Path) -> None:
         name.unlink()
 
 
+def read_whole() -> None:
+    """The packages of the exporter are looked for before PyTorch is."""
+    module = type("Module", (), {"__module__": "torch.nn.modules.module"})()
+    Session.from_torch(module, example=1)
+
+
 def read_safetensors(path: Path) -> None:
     weights.LSTMWeights.from_safetensors(path)
 
@@ -61,6 +67,7 @@ CALLS: dict[str, Callable[[Path], object]] = {
     "ai_edge_litert": lambda path: export.tflite(model(), path),
     "safetensors": read_safetensors,
     "torch": read_pt,
+    "onnxscript": lambda path: read_whole(),
     "tensorflow": read_checkpoint,
     "h5py": read_h5,
     "matplotlib": lambda path: require_matplotlib(),

@@ -196,4 +196,4 @@ class Source:
         try:
             source_check.compare(session, self.run, self.name, sizes=self.sizes(), words=self.words)
         except NotRun as error:
-            warnings.warn(f"the session was not compared with the model: {error}", stacklevel=3)
+            warnings.warn(f"the session was not compared with the model: {error}", stacklevel=4)

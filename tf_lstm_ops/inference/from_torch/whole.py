@@ -48,10 +48,10 @@ def read(module: Any, example: Any) -> tuple[file.Graph, Source]:
         raise TypeError(
             f"example is for a module of PyTorch. Received: source={_received.text(module)}"
         )
+    _optional.require("onnx", "the exporter of PyTorch", "onnx", "onnxscript")
+    _optional.require("onnxscript", "the exporter of PyTorch", "onnx", "onnxscript")
     torch = _optional.require("torch", "a module", "torch")
     given = _arguments(torch, example)
-    for package in ("onnx", "onnxscript"):
-        _optional.require(package, "the exporter of PyTorch", "onnx", "onnxscript")
     with _evaluating(module), torch.no_grad():
         proto = _exported(torch, module, example, given)
     model, source = from_onnx.read(proto, None, None, None)
