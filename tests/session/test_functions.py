@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from session import c_library as c
 from session import session_file as f
 from tf_lstm_ops import _activations, _library
-from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference import file, layers
 
 
 def test_python_has_the_table_of_the_library() -> None:
@@ -78,3 +79,9 @@ def test_errors(name: str, reference: Callable[[np.ndarray], np.ndarray]) -> Non
         want = reference(X.astype(np.float64)).astype(np.float32)
     y = activate(file.ALL_FUNCTIONS[name], X)
     np.testing.assert_allclose(y, want, rtol=8 * 2.0**-24, atol=2.0**-126)
+
+
+@pytest.mark.parametrize("function", [("relu6", [0.3]), ("swish", []), ("nope", []), ("", [1.0])])
+def test_an_unknown_name_beside_numbers(function: Any) -> None:
+    with pytest.raises(ValueError, match="^activation must be"):
+        layers.Activation(function)
