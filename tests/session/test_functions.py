@@ -83,5 +83,5 @@ def test_errors(name: str, reference: Callable[[np.ndarray], np.ndarray]) -> Non
 
 @pytest.mark.parametrize("function", [("relu6", [0.3]), ("swish", []), ("nope", []), ("", [1.0])])
 def test_an_unknown_name_beside_numbers(function: Any) -> None:
-    with pytest.raises(ValueError, match="^activation must be"):
+    with pytest.raises(ValueError, match="activation must be"):
         layers.Activation(function)
