@@ -85,7 +85,7 @@ def test_a_session_that_cannot_stream(tmp_path: Path, monkeypatch, capsys) -> No
     both = layers.Bidirectional(layers.LSTM(4), name="both")
     keras.Sequential([keras.Input((None, 3)), both]).save("model.keras")
     convert("model.keras", "model.session")
-    words = "Note: the session cannot stream: a layer reads the sequence backwards: layer 1, both"
+    words = "Note: the session cannot stream: a layer reads the sequence backwards: layer 0, both"
     assert words in " ".join(capsys.readouterr().out.split())
 
 
