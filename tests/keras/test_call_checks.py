@@ -80,7 +80,7 @@ def test_number_of_states(name: str) -> None:
     states, layer = zeros(name), built(name)
     refused(layer, "initial_state must ", X, False, initial_state=[*states, states[0]])
     if len(states) > 1:
-        refused(layer, "Received 1 tensor\033", X, False, initial_state=states[:1])
+        refused(layer, "Received 1 tensor", X, False, initial_state=states[:1])
 
 
 @in_functions
