@@ -48,7 +48,10 @@ CHILDREN = {
         f"{COPIES}/benchmarks/latency",
         f"{COPIES}/benchmarks/programs",
     ),
-    f"{COPIES}/cc/README": (f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
+    f"{COPIES}/cc/README": (
+        *(f"{COPIES}/cc/backends/*/README", f"{COPIES}/cc/backends/*/*/README"),
+        f"{COPIES}/cc/session/README",
+    ),
     f"{COPIES}/examples/README": (
         f"{COPIES}/examples/pytorch_to_c/README",
         f"{COPIES}/examples/c_api_op/README",
