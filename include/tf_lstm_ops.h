@@ -89,7 +89,7 @@ enum {
   TF_LSTM_OPS_DATA_LOSS = 15           /* the file is not valid */
 };
 
-/* More about an error than its code. */
+/* Reasons: more about an error than its code. */
 enum {
   TF_LSTM_OPS_REASON_NONE = 0,
   TF_LSTM_OPS_REASON_NOT_A_SESSION_FILE = 1 /* it begins with other bytes */
@@ -102,7 +102,7 @@ typedef struct tf_lstm_ops_error {
   uint32_t struct_size;
   int32_t code;
   char text[248]; /* ends with 0; may be cut */
-  int32_t reason; /* TF_LSTM_OPS_REASON_* */
+  int32_t reason; /* of the enum of reasons */
   /* The layer that the text is about, counted from 0 in the file, else -1. The
    * text names it in bytes layer_begin to layer_end - 1, as "layer 2". A
    * program that knows the layer may put its name there. */
