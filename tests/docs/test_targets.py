@@ -9,10 +9,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_of_targets() -> None:
-    file = ROOT / "scripts" / "targets.py"
+    file = ROOT / "scripts" / "options_page.py"
     spec = importlib.util.spec_from_file_location("targets", file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = (ROOT / "docs" / "reference" / "targets.md").read_text("utf-8")
-    assert page == module.page(), "run python scripts/targets.py > docs/reference/targets.md"
+    assert page == module.page(), "run python scripts/options_page.py > docs/reference/targets.md"

@@ -1,6 +1,6 @@
 """Prints the page of the options of recurrent layers and of what computes them.
 
-python scripts/targets.py > docs/reference/targets.md
+python scripts/options_page.py > docs/reference/targets.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEAD = """\
 An *option* is an argument of a recurrent layer. A *target* computes layers: a kernel, a session, a
 node of a file. "yes" means that the target computes the layer with the option, while all other
 options have their defaults. Otherwise the package uses another implementation, or raises an error
-that names the option. `python scripts/targets.py` prints this page from the tables in
+that names the option. `python scripts/options_page.py` prints this page from the tables in
 `tf_lstm_ops/_targets.py`; a test computes each layer with each option.
 
 | Target | What it is |
