@@ -61,8 +61,9 @@ def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     given = arguments or {}
     if op.startswith("CudnnRNN") and "input" in given:
         return given["input"].dtype != tf.bfloat16
-    own = _targets.of_call(given)
-    return not op.startswith("Keras") or _targets.computes(CUDA, op.removesuffix("Grad"), own)
+    if not op.startswith("Keras"):
+        return True
+    return _targets.computes(CUDA, op.removesuffix("Grad"), _targets.of_call(given))
 
 
 def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -116,9 +117,10 @@ def metal_lacks(op: str, arguments: Mapping[str, Any]) -> bool:
     """
     if not op.startswith("CudnnRNN"):
         return False
-    cell = _cells.BY_MODE[arguments.get("rnn_mode", _cells.LSTM.modes[0])]
+    cell = _cells.BY_MODE.get(arguments.get("rnn_mode", _cells.LSTM.modes[0]))
     given = {"projection_size": True} if arguments.get("num_proj") else {}
-    return not _targets.computes(METAL, f"Stacked{cell.keras}", given)
+    # A mode that is none gets the error of the op on the CPU.
+    return cell is None or not _targets.computes(METAL, f"Stacked{cell.keras}", given)
 
 
 def placed(op: str, function: Callable[..., Any]) -> Callable[..., Any]:

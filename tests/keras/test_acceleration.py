@@ -620,7 +620,13 @@ def test_replicas_of_a_mirrored_strategy() -> None:
 
 @pytest.mark.parametrize(
     ("default", "given", "is_other"),
-    [(None, 0.5, True), (True, False, True), (1, 0, True), ("a", "a", False), (0, [1, 2], True)],
+    [
+        (None, 0.5, True),
+        (True, False, True),
+        (1, 0, True),
+        ("a", "a", False),
+        (0, np.ones(2), True),
+    ],
 )
 @pytest.mark.parametrize("kind", [layers.LSTM, layers.RNN])
 def test_a_later_option_of_keras(

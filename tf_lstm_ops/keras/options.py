@@ -66,8 +66,8 @@ def of(layer: Any, effects: tuple[Effect, ...] = tuple(Effect)) -> LayerOptions:
       effects: of the options that are read.
 
     Returns:
-      Its options. An argument of its constructor that no table has is among them, unless it is None
-      or False.
+      Its options. An argument of its constructor that no table has is among them, unless it has its
+      default.
     """
     cell = getattr(layer, "cell", layer)
     is_stack = hasattr(cell, "mode")  # a StackedCells
@@ -88,9 +88,11 @@ def of(layer: Any, effects: tuple[Effect, ...] = tuple(Effect)) -> LayerOptions:
 
 def _differs(value: Any, default: Any) -> bool:
     """Whether an argument that no table has differs from its default."""
-    if value is default or (value in (None, False) and default is inspect.Parameter.empty):
+    if value is default:
         return False
     try:
+        if default is inspect.Parameter.empty:
+            return value not in (None, False)
         return bool(value != default)
     except ValueError:  # an array
         return True

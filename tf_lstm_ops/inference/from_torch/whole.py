@@ -191,7 +191,7 @@ class _Program:
           Its outputs.
         """
         tensors = {
-            key: self._torch.from_numpy(np.array(array)).to(like.dtype)
+            key: self._torch.from_numpy(np.array(array)).to(like)
             for (key, like), array in zip(self._given.items(), feeds, strict=True)
         }
         with _evaluating(self._module), self._torch.no_grad():
