@@ -25,7 +25,7 @@ def same(chain: Any, model: keras.Model, x: Any, rng: np.random.Generator) -> No
     with_random_weights(model, rng)
     ours, theirs = Session.from_layers(chain(*model.get_weights())), Session(model)
     np.testing.assert_array_equal(ours(x), theirs(x))
-    assert ours._content.tobytes() == theirs._content.tobytes()
+    assert ours._opened.content.tobytes() == theirs._opened.content.tobytes()
 
 
 # Keras' Bidirectional sets the second one.
@@ -361,7 +361,7 @@ def test_without_tensorflow(rng: np.random.Generator, tmp_path: Path) -> None:
 def test_many_layers(count: int, version: int) -> None:
     """Version 1 of the file has at most 1,024 layers."""
     session = Session.from_layers([layers.Input((None, 2)), *[layers.Activation("relu")] * count])
-    assert session._content[8] == version
+    assert session._opened.content[8] == version
     assert session(np.array([[[-1.0, 3.0]]])).tolist() == [[[0.0, 3.0]]]
 
 

@@ -66,7 +66,7 @@ def test_exported_models(tmp_path: Path, name: str, exporter: str, free: bool) -
             Session.from_onnx(path)
         return
     session = Session.from_onnx(path)
-    if session._advice:
+    if session._opened.advice:
         assert not free or EXPORTERS[exporter], session.inputs
         session = Session.from_onnx(path, shapes=open_shapes(path))
     steps = torch_models.STEPS if name == "flat" else 11

@@ -81,7 +81,7 @@ def test_session(found: Model) -> None:
     session = Session.from_rtneural(found.path)
     check(session(found.x), found)
     other = Session(keras_model(found))
-    assert session._content.tobytes() == other._content.tobytes()
+    assert session._opened.content.tobytes() == other._opened.content.tobytes()
 
 
 @pytest.mark.parametrize("steps", [1, 7, 100])

@@ -99,7 +99,7 @@ def listed(made: Any) -> list[keras.Layer]:
 @pytest.mark.parametrize("kind", SEQUENCES)
 def test_layers(kind: str, rng: np.random.Generator) -> None:
     session = check(keras.Sequential([keras.Input((T, C)), *listed(SEQUENCES[kind]())]), rng)
-    assert session._content[8] in (1, 2)
+    assert session._opened.content[8] in (1, 2)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SEQUENCES if kind != "masking"])
@@ -174,7 +174,7 @@ NOT_FOLDED: dict[str, Layers] = {
 def test_folded_batch_normalization(kind: str, rng: np.random.Generator) -> None:
     made = (NEIGHBOURS | NOT_FOLDED)[kind]()
     session = check(keras.Sequential([keras.Input((T, C)), *made]), rng)
-    assert session._layer_count == (1 if kind in NEIGHBOURS else len(made))
+    assert session._opened.layers == (1 if kind in NEIGHBOURS else len(made))
 
 
 def test_a_value_with_two_readers_is_not_folded(rng: np.random.Generator) -> None:

@@ -22,7 +22,8 @@ from session.keras_models import (
     with_random_weights,
 )
 from tf_lstm_ops import keras as ours
-from tf_lstm_ops.inference import Session, keras_masks
+from tf_lstm_ops.inference import Session
+from tf_lstm_ops.inference.from_keras import call_masks
 
 # Keras says so of each layer that takes a mask away.
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not support masking:UserWarning")
@@ -341,8 +342,8 @@ def test_masks_are_compared_by_their_operations() -> None:
         (keras.ops.any(not_equal(other, 0.5), axis=-1), False),
         (keras.ops.all(not_equal(x, 0.5), axis=-1), False),
     ):
-        assert keras_masks.are_carried(masked, mask) == is_equal
-        assert keras_masks.are_carried([other, masked], [None, mask]) == is_equal
-        assert not keras_masks.are_carried([masked, other], [None, mask])
-        found = keras_masks.carrier(model, mask)
+        assert call_masks.are_carried(masked, mask) == is_equal
+        assert call_masks.are_carried([other, masked], [None, mask]) == is_equal
+        assert not call_masks.are_carried([masked, other], [None, mask])
+        found = call_masks.carrier(model, mask)
         assert found is masked if is_equal else found is None

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tf_lstm_ops.inference import LayerWeights, Session, file, graph, layers, weight_types
+from tf_lstm_ops.inference import LayerWeights, Session, file, layers, weight_types
+from tf_lstm_ops.inference.lowering import lower
 from tf_lstm_ops.weights import LSTMWeights
 
 Array = np.ndarray
@@ -53,7 +54,7 @@ LARGE = ["words", "window", "lstm"]  # of 16384 weights or more
 
 def types(weights: Any) -> dict[str, str]:
     """The type of each layer that is not float32."""
-    made = weight_types.applied(graph.lower(*model()), weights)
+    made = weight_types.applied(lower(*model()), weights)
     names = {node.layer.name: file.WEIGHT_TYPES[node.layer.weights] for node in made.nodes}
     return {name: value for name, value in names.items() if value != "float32"}
 
@@ -65,7 +66,7 @@ def test_a_type_for_all() -> None:
 
 
 def test_float32_is_the_same_graph() -> None:
-    made = graph.lower(*model())
+    made = lower(*model())
     for weights in ("float32", {}, {"float32": ["last"]}, lambda layer: "float32"):
         assert weight_types.applied(made, weights) is made
 
@@ -92,7 +93,7 @@ def test_types_by_a_function() -> None:
 def test_two_layers_of_one_name() -> None:
     chain = [layers.Dense(normal(4, 4)), layers.Dense(normal(4, 4))]
     x = layers.Input((4,))
-    made = weight_types.applied(graph.lower(x, layers.Chain(chain)(x)), {"int8": ["Dense"]})
+    made = weight_types.applied(lower(x, layers.Chain(chain)(x)), {"int8": ["Dense"]})
     assert [node.layer.weights for node in made.nodes] == [2, 2]
 
 
@@ -101,7 +102,7 @@ def test_one_name_for_several_layers_of_a_module() -> None:
     names = ("lstm (LSTM) (layer 0)", "lstm (LSTM) (layer 1)", "lstm2 (LSTM)")
     chain = [layers.Dense(normal(4, 4), name=name) for name in names]
     x = layers.Input((4,))
-    made = graph.lower(x, layers.Chain(chain)(x))
+    made = lower(x, layers.Chain(chain)(x))
 
     def typed(name: str) -> list[int]:
         return [n.layer.weights for n in weight_types.applied(made, {"int8": [name]}).nodes]
@@ -111,9 +112,9 @@ def test_one_name_for_several_layers_of_a_module() -> None:
     with pytest.raises(ValueError, match="Received: 'lst'"):
         typed("lst")
     exact = [layers.Dense(normal(4, 4), name=name) for name in ("a", "a (b)")]
-    made = graph.lower(x, layers.Chain(exact)(x))
+    made = lower(x, layers.Chain(exact)(x))
     assert typed("a") == [2, 0]
-    made = graph.lower(x, layers.Chain(chain)(x))
+    made = lower(x, layers.Chain(chain)(x))
     with pytest.raises(ValueError, match=r"once. Received: 'lstm \(LSTM\)' for int8"):
         weight_types.applied(made, {"int8": ["lstm"], "bfloat16": ["lstm (LSTM)"]})
 
@@ -153,7 +154,7 @@ def deep() -> Any:
 
 def test_int8_of_long_sums() -> None:
     """More than 65536 products do not fit in an int32."""
-    made = graph.lower(*deep())
+    made = lower(*deep())
     assert weight_types.applied(made, "int8") is made
     for weights in ({"int8": ["deep"]}, lambda layer: "int8"):
         with pytest.raises(ValueError, match=r"layer deep must sum at most 65536 .*: 65537"):
@@ -164,7 +165,7 @@ def test_int8_of_long_sums() -> None:
 def test_int8_of_long_tables() -> None:
     """A row of an Embedding is no sum."""
     x = layers.Input((None,), "int32")
-    made = graph.lower(x, layers.Embedding(np.ones((65537, 1)))(x))
+    made = lower(x, layers.Embedding(np.ones((65537, 1)))(x))
     assert weight_types.applied(made, {"int8": ["Embedding"]}).nodes[0].layer.weights == 2
 
 

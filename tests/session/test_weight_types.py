@@ -9,7 +9,8 @@ import pytest
 from session import graphs
 from session import layers as test_layers
 from session import session_file as f
-from tf_lstm_ops.inference import file, graph, layers, quantization, weight_types
+from tf_lstm_ops.inference import file, layers, quantization, weight_types
+from tf_lstm_ops.inference.lowering import lower
 
 Array = np.ndarray
 
@@ -67,7 +68,7 @@ def test_sizes(weights: str, part: float, rng: np.random.Generator) -> None:
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     x = layers.Input((None,), "int32")
     y = layers.LSTM(arrays)(layers.Embedding(np.ones((1000, 256)))(x))
-    made = graph.lower(x, layers.Dense(np.ones((256, 1000)))(y))
+    made = lower(x, layers.Dense(np.ones((256, 1000)))(y))
     whole, less = (
         len(file.write(weight_types.applied(made, each))) for each in ("float32", weights)
     )
@@ -119,7 +120,7 @@ def test_int8_of_what_is_not_finite(value: float, rng: np.random.Generator) -> N
     kernel = rng.standard_normal((4, 3)).astype(np.float32)
     kernel[2, 1] = value
     x = layers.Input((None, 4))
-    made = graph.lower(x, layers.Dense(kernel, name="last")(x))
+    made = lower(x, layers.Dense(kernel, name="last")(x))
     (node,) = made.nodes
     for weights, number in (("float32", 0), ("bfloat16", 1), ("int8", 2)):
         layer = dataclasses.replace(node.layer, weights=number)

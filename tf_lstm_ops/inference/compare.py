@@ -7,16 +7,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tf_lstm_ops.inference.arguments import Arguments
 from tf_lstm_ops.inference.arrays import as_array
-
-if TYPE_CHECKING:
-    from tf_lstm_ops.inference.session import Session
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -83,7 +80,7 @@ class Comparison:
 
 
 def compare(
-    session: Session,
+    session: Callable[..., Any],
     other: Any,
     x: Any,
     mask: Any,

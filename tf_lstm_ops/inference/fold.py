@@ -5,14 +5,12 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tf_lstm_ops.inference import file
-
-if TYPE_CHECKING:
-    from tf_lstm_ops.inference.graph import Node, Value
+from tf_lstm_ops.inference.graph import Node, Value
 
 _PRODUCTS = (file.DENSE, file.CONVOLUTION, file.DEPTHWISE)
 _LINEAR = 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference import file, layers
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers.inputs import input_of
 from tf_lstm_ops.inference.layers.recurrent import layer_class
+from tf_lstm_ops.inference.lowering import lower
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
 _WEIGHTS = (LSTMWeights, GRUWeights, RNNWeights)
@@ -32,7 +33,7 @@ def graph_of(chain: Any) -> file.Graph:
     x = rest.pop(0) if rest and isinstance(rest[0], Value) else None
     together = layers.Chain(rest) if rest or x is None else layers.Identity()
     x = x or input_of(rest)
-    return graph.lower(x, together(x))
+    return lower(x, together(x))
 
 
 def is_chain(model: Any) -> bool:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import os
-from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tf_lstm_ops import _files, _tensorflow
+from tf_lstm_ops._constructors import constructor
 from tf_lstm_ops.inference import (
     arguments,
-    arrays,
     compare,
     file,
     messages,
     native,
     of_arrays,
+    opened,
+    sources,
     weight_types,
 )
-from tf_lstm_ops.inference.arrays import Floats
 from tf_lstm_ops.inference.compare import Comparison
-from tf_lstm_ops.inference.sources import Sources
+from tf_lstm_ops.inference.opened import Opened
 from tf_lstm_ops.inference.stream import Stream
 from tf_lstm_ops.inference.weight_types import LayerWeights, Weights
 
@@ -40,7 +38,7 @@ class _Call(NamedTuple):
     has_output: bool  # an element of it
 
 
-class Session(Sources):
+class Session:
     """Computes a model of recurrent layers on the CPU, without TensorFlow.
 
     A session computes LSTM, GRU and SimpleRNN of this package and of ``keras.layers``, StackedLSTM,
@@ -101,67 +99,45 @@ class Session(Sources):
       threads: the argument.
     """
 
-    _names: Sequence[str] = ()  # of the layers; a file has none
-    _advice = ""  # for errors of sizes
-
     def __init__(self, model: Any, threads: int = 1, weights: Weights = "float32") -> None:
         threads = arguments.checked_threads(threads)
         if of_arrays.is_chain(model):
-            graph = weight_types.applied(of_arrays.graph_of(model), weights)
-            self._open_graph(graph, threads)
-            return
-        messages.require_keras(model)
-        _tensorflow.check()
-        from tf_lstm_ops.inference import from_keras
+            graph = of_arrays.graph_of(model)
+        else:
+            messages.require_keras(model)
+            _tensorflow.check()
+            from tf_lstm_ops.inference import from_keras
 
-        self._open_graph(weight_types.applied(from_keras.graph_of(model), weights), threads)
+            graph = from_keras.graph_of(model)
+        self._start(opened.of_graph(weight_types.applied(graph, weights), threads))
 
-    def _open_graph(self, model: file.Graph, threads: int) -> None:
-        self._names = [node.layer.name for node in model.nodes]
-        content = file.write(model)
-        source = arrays.pointer(content), content.nbytes
-        self._open(threads, "session_open_data", *source, keep=content)
-
-    def _open(self, threads: int, function: str, *source: Any, keep: Any = None) -> None:
-        """Opens a file by a function of the library and its first arguments."""
-        handle, info = native.owned(self, "session", keep), native.Info()
-        options = native.Options(threads=threads)
-        opened = ctypes.addressof(options), ctypes.addressof(handle)
-        native.call(function, *source, *opened, names=self._names)
-        native.call("session_get_info", handle, ctypes.addressof(info))
-        self._handle = handle
-        self._content = content = native.content(handle)
+    def _start(self, found: Opened) -> None:
+        self._opened, info = found, found.info
         self.input_size, self.output_size = info.input_size, info.output_size
         self.returns_sequence, self.can_stream = bool(info.returns_sequence), bool(info.can_stream)
-        self.threads = info.threads
-        summary = file.summary(content)
-        self._layer_count = summary.layers
-        inputs = arguments.specs("input", handle, info.input_count)
-        outputs = arguments.specs("output", handle, info.output_count)
-        self._inputs = arguments.Arguments("x", inputs, summary.input_structure)
-        self._masks = arguments.Arguments("mask", inputs, summary.input_structure)
-        self._outputs = arguments.Arguments("out", outputs, summary.output_structure)
-        # One input of type float32 and one output, the common case of a stream.
-        structures = summary.input_structure, summary.output_structure
-        self._is_single = not any(structures) and inputs[0].dtype == "float32"
-        states = info.state_count if self.can_stream else 0
-        self.state_shapes = [native.described("state", handle, k)[1][1:] for k in range(states)]
+        self.threads, self.state_shapes = info.threads, found.state_shapes
         self._calls: dict[_Shapes, _Call] = {}
+
+    from_layers = constructor(sources.from_layers)
+    from_graph = constructor(sources.from_graph)
+    from_onnx = constructor(sources.from_onnx)
+    from_torch = constructor(sources.from_torch)
+    from_rtneural = constructor(sources.from_rtneural)
 
     @property
     def inputs(self) -> tuple[arguments.Spec, ...]:
         """The name, type and shape of each input; None in a shape: any size."""
-        return self._inputs.specs
+        return self._opened.inputs.specs
 
     @property
     def outputs(self) -> tuple[arguments.Spec, ...]:
         """The name, type and shape of each output; None in a shape: it depends on the call."""
-        return self._outputs.specs
+        return self._opened.outputs.specs
 
     @property
     def weights(self) -> tuple[LayerWeights, ...]:
         """The type of the weights of each layer that has products, in the order of the file."""
-        return weight_types.layers(file.records(self._content), self._names)
+        return weight_types.layers(file.records(self._opened.content), self._opened.names)
 
     @classmethod
     def load(cls, path: _files.Path, threads: int = 1) -> Session:
@@ -182,14 +158,8 @@ class Session(Sources):
           ValueError: the file is not valid, or of a later version; or threads is out of range.
           TypeError: path has another type.
         """
-        threads = arguments.checked_threads(threads)
-        name = _files.checked(path)
-        _files.check_readable(name)
         session = cls.__new__(cls)
-        try:
-            session._open(threads, "session_open", os.fsencode(name))
-        except ValueError as error:
-            raise ValueError(f"{os.fsdecode(name)}{messages.explained(error, name)}") from None
+        session._start(opened.of_file(path, arguments.checked_threads(threads)))
         return session
 
     def save(self, path: _files.Path) -> None:
@@ -209,7 +179,7 @@ class Session(Sources):
           OSError: the file cannot be written, or is not a regular one, such as a device or a FIFO.
           TypeError: path has another type.
         """
-        _files.write(_files.checked(path), self._content)
+        _files.write(_files.checked(path), self._opened.content)
 
     def __call__(self, x: Any, mask: Any = None, out: Any = None) -> Any:
         """Computes whole sequences from zero states.
@@ -236,41 +206,41 @@ class Session(Sources):
           TypeError: x or mask has no real numbers, or out is not float32.
           MemoryError: there is no memory.
         """
+        own = self._opened
+        specs = own.inputs.specs
         inputs = [
             arguments.numbers(spec, label, value)
-            for spec, label, value in zip(
-                self.inputs, self._inputs.labels, self._inputs.flat(x), strict=True
-            )
+            for spec, label, value in zip(specs, own.inputs.labels, own.inputs.flat(x), strict=True)
         ]
         shapes = tuple([array.shape for array in inputs])
         call = self._calls.get(shapes) or self._prepare(shapes)
         inputs = [
-            arguments.contiguous(spec, array)
-            for spec, array in zip(self.inputs, inputs, strict=True)
+            arguments.contiguous(spec, array) for spec, array in zip(specs, inputs, strict=True)
         ]
         if out is None:
             results = [np.empty(shape, np.float32) for shape in call.output_shapes]
         else:
-            results = self._checked_out(out, call.output_shapes, inputs)
+            results = own.checked_out(out, call.output_shapes, inputs)
         masks = () if mask is None else self._checked_masks(mask, shapes)
         if call.has_output:
             native.call(
                 "session_run_arrays",
-                *(self._handle, arguments.structs(call.inputs, inputs, masks), len(inputs)),
+                *(own.handle, arguments.structs(call.inputs, inputs, masks), len(inputs)),
                 *(arguments.structs(call.outputs, results, ()), len(results)),
-                names=self._names,
+                names=own.names,
             )
-        return out if out is not None else self._outputs.packed(results)
+        return out if out is not None else own.outputs.packed(results)
 
     def _prepare(self, shapes: _Shapes) -> _Call:
         """Makes what a call with inputs of these shapes needs."""
-        for spec, label, shape in zip(self.inputs, self._inputs.labels, shapes, strict=True):
+        own = self._opened
+        for spec, label, shape in zip(self.inputs, own.inputs.labels, shapes, strict=True):
             if not spec.fits(shape):
                 raise ValueError(
-                    f"{label} must have the shape [{spec.axes}]. Received: {shape}{self._advice}"
+                    f"{label} must have the shape [{spec.axes}]. Received: {shape}{own.advice}"
                 )
         inputs = [arguments.struct(*each) for each in zip(self.inputs, shapes, strict=True)]
-        found = native.inferred(self._handle, inputs, len(self.outputs), self._names)
+        found = native.inferred(own.handle, inputs, len(self.outputs), own.names)
         outputs = [arguments.struct(*each) for each in zip(self.outputs, found, strict=True)]
         call = _Call(inputs, outputs, found, any(math.prod(shape) for shape in found))
         if len(self._calls) >= _KEPT_SHAPES:
@@ -278,21 +248,11 @@ class Session(Sources):
         self._calls[shapes] = call
         return call
 
-    def _checked_out(
-        self, out: Any, shapes: Sequence[arguments.Shape], inputs: Sequence[file.Array]
-    ) -> list[Floats]:
-        """The arrays of the argument out."""
-        results: list[Floats] = []
-        given = self._outputs.flat(out)
-        for label, array, shape in zip(self._outputs.labels, given, shapes, strict=True):
-            results.append(arrays.checked_out(array, shape, (*inputs, *results), label))
-        return results
-
     def _checked_masks(self, mask: Any, shapes: _Shapes) -> list[file.Array | None]:
         """The masks as the library reads them: not 0 where a step is valid."""
         masks: list[file.Array | None] = []
-        given = self._masks.flat(mask)
-        for label, value, shape in zip(self._masks.labels, given, shapes, strict=True):
+        given = self._opened.masks.flat(mask)
+        for label, value, shape in zip(self._opened.masks.labels, given, shapes, strict=True):
             masks.append(None if value is None else arguments.checked_mask(label, value, shape[:2]))
         return masks
 
@@ -312,7 +272,7 @@ class Session(Sources):
         try:
             return Stream(self, batch)
         except ValueError as error:
-            raise ValueError(f"{error}{self._advice}") from None
+            raise ValueError(f"{error}{self._opened.advice}") from None
 
     def compare(self, model_or_session: Any, x: Any, mask: Any = None) -> Comparison:
         """Compares the session with a reference, prints the errors and times, and returns them.
@@ -351,8 +311,9 @@ class Session(Sources):
             x or mask is wrong.
           TypeError: model_or_session cannot be called, or its result has another structure.
         """
-        taken = self._inputs, self._masks
-        report = compare.compare(self, model_or_session, x, mask, taken, self._outputs)
+        own = self._opened
+        taken = own.inputs, own.masks
+        report = compare.compare(self, model_or_session, x, mask, taken, own.outputs)
         print(report)
         return report
 
@@ -361,7 +322,7 @@ class Session(Sources):
 
     def __repr__(self) -> str:
         return (
-            f"Session(layers={self._layer_count}, input_size={self.input_size}, "
+            f"Session(layers={self._opened.layers}, input_size={self.input_size}, "
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
             f"threads={self.threads}, weights={weight_types.summary(self.weights)!r})"
         )

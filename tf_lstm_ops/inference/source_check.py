@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.arguments import Spec
 from tf_lstm_ops.inference.compare import differences
-
-if TYPE_CHECKING:
-    from tf_lstm_ops.inference.session import Session
 
 Array = npt.NDArray[Any]
 Run = Callable[[list[Array]], Sequence[Array]]
+
+
+class _Session(Protocol):
+    @property
+    def inputs(self) -> tuple[Spec, ...]: ...
+    @property
+    def outputs(self) -> tuple[Spec, ...]: ...
+    def __call__(self, x: Any, mask: Any = None, out: Any = None) -> Any: ...
+
 
 ROWS, STEPS = 3, 7  # of random inputs, where the model leaves sizes open
 # Half of the digits of float32. Programs round in another order, and layers amplify the errors of
@@ -27,7 +34,7 @@ ABSOLUTE = 2.0**-22
 
 
 def compare(
-    session: Session,
+    session: _Session,
     run: Run,
     source: str,
     *,
@@ -96,7 +103,7 @@ def words_of(graph: file.Graph) -> list[int | None]:
     return found
 
 
-def _packed(session: Session, inputs: Sequence[Array]) -> Any:
+def _packed(session: _Session, inputs: Sequence[Array]) -> Any:
     """The argument of a call."""
     if len(inputs) == 1:
         return inputs[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,7 @@ import numpy.typing as npt
 from tf_lstm_ops.inference import arrays, native
 from tf_lstm_ops.inference.arguments import Spec, contiguous, numbers, struct
 from tf_lstm_ops.inference.arrays import Floats
-
-if TYPE_CHECKING:
-    from tf_lstm_ops.inference.session import Session
+from tf_lstm_ops.inference.opened import Opened
 
 # Elements, 64 KiB. Smaller inputs and outputs go through arrays of the stream: to copy them takes
 # less time than to find the addresses of the caller's arrays.
@@ -47,7 +45,7 @@ class Stream:
     (1, 5, 4)
 
     Args:
-      session: the session.
+      session: the `Session`.
       batch: B, the number of rows, positive.
 
     Raises:
@@ -60,20 +58,21 @@ class Stream:
       batch: the argument.
     """
 
-    def __init__(self, session: Session, batch: int = 1) -> None:
+    def __init__(self, session: Any, batch: int = 1) -> None:
         if isinstance(batch, bool) or not hasattr(batch, "__index__"):
             raise TypeError(f"batch must be an integer. Received: batch={batch!r}")
         if not 1 <= batch < 1 << 31:
             raise ValueError(f"batch must be from 1 to {(1 << 31) - 1}. Received: batch={batch}")
         self.session, self.batch = session, int(batch)
-        handle = native.owned(self, "stream", session)
-        opened = session._handle, self.batch, ctypes.addressof(handle)
-        native.call("stream_open", *opened, names=session._names)
+        own: Opened = session._opened
+        self._opened = own
+        handle = native.owned(self, "stream", own)
+        opened = own.handle, self.batch, ctypes.addressof(handle)
+        native.call("stream_open", *opened, names=own.names)
         self._handle = handle
         self._run = native.prepared("stream_run_arrays")
         self._calls: dict[Any, _Call] = {}
-        self._is_single = session._is_single
-        self._steps = [_steps_of(spec, self.batch) for spec in session.inputs]
+        self._steps = [_steps_of(spec, self.batch) for spec in own.inputs.specs]
 
     def __call__(self, x: Any, out: Any = None) -> Any:
         """Computes the next step or steps.
@@ -98,7 +97,7 @@ class Stream:
           TypeError: x has no real numbers, or out is not float32.
           RuntimeError: another thread uses the stream.
         """
-        if not self._is_single:
+        if not self._opened.is_single:
             return self._call_several(x, out)
         if type(x) is not np.ndarray or x.dtype.kind not in "fiub":
             x = arrays.as_array("x", x)
@@ -113,7 +112,7 @@ class Stream:
             arrays.checked_out(out, own_y.shape)
         own_xs[0][...] = x
         if code := self._run(*arguments):
-            native.fail(code, error, self.session._names)
+            native.fail(code, error, self._opened.names)
         if out is None:
             out = own_y.copy()
         else:
@@ -125,20 +124,20 @@ class Stream:
 
     def _call_several(self, x: Any, out: Any) -> Any:
         """A call with several inputs or outputs, or with indices."""
-        session, (values, key) = self.session, self._read(x)
+        values, key = self._read(x)
         call = self._calls.pop(key, None) or self._prepare(values)
         if call is None:
             return self._run_in_place(values, out)
         own_xs, own_ys, error, arguments = call
         results: Sequence[Floats] = ()
         if out is not None:
-            results = session._checked_out(out, [each.shape for each in own_ys], ())
+            results = self._opened.checked_out(out, [each.shape for each in own_ys], ())
         for own, value in zip(own_xs, values, strict=True):
             own[...] = value
         if code := self._run(*arguments):
-            native.fail(code, error, self.session._names)
+            native.fail(code, error, self._opened.names)
         if out is None:
-            out = session._outputs.packed([own.copy() for own in own_ys])
+            out = self._opened.outputs.packed([own.copy() for own in own_ys])
         for result, own in zip(results, own_ys, strict=False):
             result[...] = own
         if len(self._calls) == _CALLS:
@@ -148,7 +147,7 @@ class Stream:
 
     def _read(self, x: Any) -> tuple[Sequence[npt.NDArray[Any]], Any]:
         """The inputs as arrays, and the key of their shapes."""
-        given = self.session._inputs
+        given = self._opened.inputs
         values = [
             numbers(spec, label, value)
             for spec, label, value in zip(given.specs, given.labels, given.flat(x), strict=True)
@@ -162,7 +161,7 @@ class Stream:
         output_shapes = self._output_shapes(steps, is_step)
         if max(map(math.prod, (*shapes, *output_shapes))) > _COPIED:
             return None
-        specs = self.session.inputs
+        specs = self._opened.inputs.specs
         x = [np.zeros(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
         y = [np.zeros(shape, np.float32) for shape in output_shapes]
         error = native.Error()
@@ -171,9 +170,9 @@ class Stream:
     def _count_steps(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, bool]:
         """The number of steps of inputs of these shapes, and whether they have no axis of it."""
         found = []
-        labels = self.session._inputs.labels
+        labels = self._opened.inputs.labels
         for label, spec, shape, steps_of in zip(
-            labels, self.session.inputs, shapes, self._steps, strict=True
+            labels, self._opened.inputs.specs, shapes, self._steps, strict=True
         ):
             steps = steps_of(shape)
             if steps is None or steps < 1:
@@ -190,7 +189,7 @@ class Stream:
 
     def _output_shapes(self, steps: int, is_step: bool) -> list[tuple[int, ...]]:
         shapes = []
-        for spec in self.session.outputs:
+        for spec in self._opened.outputs.specs:
             is_sequence = len(spec.shape) > 1 and spec.shape[1] is None
             between = () if is_step or not is_sequence else (steps,)
             rest = spec.shape[2:] if is_sequence else spec.shape[1:]
@@ -207,8 +206,8 @@ class Stream:
         """The arguments of tf_lstm_ops_stream_run_arrays."""
         return (
             self._handle,
-            *self._structs(self.session.inputs, steps, x),
-            *self._structs(self.session.outputs, steps, y),
+            *self._structs(self._opened.inputs.specs, steps, x),
+            *self._structs(self._opened.outputs.specs, steps, y),
             ctypes.c_void_p(ctypes.addressof(error)),
         )
 
@@ -231,18 +230,18 @@ class Stream:
 
     def _run_in_place(self, values: Sequence[npt.NDArray[Any]], out: Any) -> Any:
         """Computes steps from and to the caller's arrays."""
-        session = self.session
+        specs = self._opened.inputs.specs
         steps, is_step = self._count_steps([value.shape for value in values])
-        x = [contiguous(spec, value) for spec, value in zip(session.inputs, values, strict=True)]
+        x = [contiguous(spec, value) for spec, value in zip(specs, values, strict=True)]
         shapes = self._output_shapes(steps, is_step)
         if out is None:
             y = [np.empty(shape, np.float32) for shape in shapes]
         else:
-            y = session._checked_out(out, shapes, x)
+            y = self._opened.checked_out(out, shapes, x)
         error = native.Error()
         if code := self._run(*self._arguments(steps, x, y, error)):
-            native.fail(code, error, self.session._names)
-        return out if out is not None else session._outputs.packed(y)
+            native.fail(code, error, self._opened.names)
+        return out if out is not None else self._opened.outputs.packed(y)
 
     def reset(self, rows: Any = None) -> None:
         """Sets states to zero.
@@ -309,7 +308,7 @@ class Stream:
 
     @property
     def _state_shapes(self) -> list[tuple[int, ...]]:
-        return [(self.batch, *shape) for shape in self.session.state_shapes]
+        return [(self.batch, *shape) for shape in self._opened.state_shapes]
 
     @property
     def _state_size(self) -> int:

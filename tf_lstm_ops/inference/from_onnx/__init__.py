@@ -10,6 +10,7 @@ from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_onnx.trace import Followed, follow
+from tf_lstm_ops.inference.lowering import lower
 from tf_lstm_ops.inference.source_check import words_of
 from tf_lstm_ops.onnx_graph.functions import inlined
 from tf_lstm_ops.onnx_graph.load import load, opset
@@ -46,7 +47,7 @@ def read(
     fixed = inputs.fixed(given, constants)
     followed = follow(model, opset(model), given, fixed, names)
     free = [each for each in given if each.name in followed.inputs]
-    lowered = graph.lower(_structured(followed.inputs), _structured(followed.outputs))
+    lowered = lower(_structured(followed.inputs), _structured(followed.outputs))
     lowered = _with_sizes(lowered, free, followed)
     return lowered, Source(model, given, free, names, fixed, followed.axes, words_of(lowered))
 

@@ -13,16 +13,6 @@ import numpy as np
 from tf_lstm_ops._activations import TABLE as _TABLE
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.alignment import aligned, joined, of_rank
-from tf_lstm_ops.inference.axes import (
-    Product,
-    Traced,
-    real,
-    size_of,
-    with_groups,
-    with_known_last,
-    with_last,
-)
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -31,6 +21,16 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Operand,
     Squares,
     sum_of,
+)
+from tf_lstm_ops.inference.tracing.alignment import aligned, joined, of_rank
+from tf_lstm_ops.inference.tracing.axes import (
+    Product,
+    Traced,
+    real,
+    size_of,
+    with_groups,
+    with_known_last,
+    with_last,
 )
 from tf_lstm_ops.onnx_graph.attributes import short
 

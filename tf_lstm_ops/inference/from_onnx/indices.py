@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf_lstm_ops._refusal import refuse
-from tf_lstm_ops.inference.axes import Traced
 from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand, Shifted, cast
+from tf_lstm_ops.inference.tracing.axes import Traced
 
 _INTEGERS = (6, 7)  # the numbers of ONNX's types
 _OPERATORS = ("Less", "Add", "Mul", "Where", "Not", "Cast")

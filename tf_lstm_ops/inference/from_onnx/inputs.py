@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.axes import Factor, Traced
 from tf_lstm_ops.inference.file import NAME_BYTES
 from tf_lstm_ops.inference.from_onnx.values import Array
+from tf_lstm_ops.inference.tracing.axes import Factor, Traced
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import short
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.axes import (
+from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand
+from tf_lstm_ops.inference.tracing.axes import (
     Factor,
     Product,
     Traced,
@@ -20,7 +21,6 @@ from tf_lstm_ops.inference.axes import (
     with_groups,
     with_last,
 )
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand
 from tf_lstm_ops.onnx_graph.attributes import short
 
 

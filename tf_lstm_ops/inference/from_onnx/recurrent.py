@@ -10,10 +10,10 @@ import numpy as np
 from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, layers
-from tf_lstm_ops.inference.axes import Factor, Product, Traced, settled, with_groups
 from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Function, Operand
 from tf_lstm_ops.inference.layers.recurrent import Recurrent, layer_class
-from tf_lstm_ops.inference.parts import part_of
+from tf_lstm_ops.inference.tracing.axes import Factor, Product, Traced, settled, with_groups
+from tf_lstm_ops.inference.tracing.parts import part_of
 from tf_lstm_ops.onnx_graph.attributes import short
 from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
 from tf_lstm_ops.weights.canonical import class_of

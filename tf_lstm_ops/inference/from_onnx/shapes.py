@@ -9,8 +9,17 @@ import numpy as np
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.alignment import of_rank
-from tf_lstm_ops.inference.axes import (
+from tf_lstm_ops.inference.from_onnx import sizes
+from tf_lstm_ops.inference.from_onnx.values import (
+    Call,
+    Filled,
+    Function,
+    Operand,
+    Sizes,
+    cast,
+)
+from tf_lstm_ops.inference.tracing.alignment import of_rank
+from tf_lstm_ops.inference.tracing.axes import (
     AxesError,
     Factor,
     Product,
@@ -23,17 +32,8 @@ from tf_lstm_ops.inference.axes import (
     size_of,
     with_groups,
 )
-from tf_lstm_ops.inference.from_onnx import sizes
-from tf_lstm_ops.inference.from_onnx.values import (
-    Call,
-    Filled,
-    Function,
-    Operand,
-    Sizes,
-    cast,
-)
-from tf_lstm_ops.inference.parts import concatenated, part_of, reversed_along
-from tf_lstm_ops.inference.reshaping import flat, reshaped
+from tf_lstm_ops.inference.tracing.parts import concatenated, part_of, reversed_along
+from tf_lstm_ops.inference.tracing.reshaping import flat, reshaped
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import short
 

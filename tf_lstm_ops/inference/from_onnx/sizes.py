@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf_lstm_ops._refusal import refuse
-from tf_lstm_ops.inference.axes import Factor, Product, settled, size_of
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -18,6 +17,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Operand,
     Sizes,
 )
+from tf_lstm_ops.inference.tracing.axes import Factor, Product, settled, size_of
 
 # The numbers of ONNX's types that have all sizes up to 2**24, of more no session has arrays.
 _EXACT = (1, 6, 7, 11)

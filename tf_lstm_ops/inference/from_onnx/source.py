@@ -11,12 +11,12 @@ import numpy as np
 
 from tf_lstm_ops import _optional
 from tf_lstm_ops.inference import source_check
-from tf_lstm_ops.inference.axes import Traced, real
 from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.inputs import Given
 from tf_lstm_ops.inference.from_onnx.trace import nodes_before
 from tf_lstm_ops.inference.from_onnx.values import Array
 from tf_lstm_ops.inference.source_check import ROWS, STEPS
+from tf_lstm_ops.inference.tracing.axes import Traced, real
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.float32 import in_float32
 from tf_lstm_ops.onnx_graph.load import opset

@@ -11,7 +11,6 @@ import numpy as np
 
 from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import graph
-from tf_lstm_ops.inference.axes import AxesError, Factor, NotBatch, Traced, arranged, real
 from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
 from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -24,6 +23,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     castable,
     sum_of,
 )
+from tf_lstm_ops.inference.tracing.axes import AxesError, Factor, NotBatch, Traced, arranged, real
 from tf_lstm_ops.onnx_graph import schemas
 from tf_lstm_ops.onnx_graph.attributes import attributes, label, short, subgraphs
 from tf_lstm_ops.onnx_graph.budget import Budget, budget_of

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.alignment import aligned
-from tf_lstm_ops.inference.axes import Product, Traced, position
+from tf_lstm_ops.inference.tracing.alignment import aligned
+from tf_lstm_ops.inference.tracing.axes import Product, Traced, position
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import Attributes
 

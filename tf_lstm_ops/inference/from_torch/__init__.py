@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
-from tf_lstm_ops.inference import file, graph
+from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.from_torch import modules, states
 from tf_lstm_ops.inference.from_torch.entry import Entry
 from tf_lstm_ops.inference.from_torch.plan import Plan
@@ -14,6 +14,7 @@ from tf_lstm_ops.inference.from_torch.reference import Reference
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Chain, Embedding, Layer
 from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference.lowering import lower
 
 __all__ = ["read"]
 
@@ -89,5 +90,5 @@ def _graph(x: Value | None, parts: _Parts) -> tuple[file.Graph, Reference]:
     plan.finish()
     chain = [layer for step in plan.steps for layer in step.layers]
     x = input_of(chain) if x is None else x
-    lowered = graph.lower(x, Chain(chain)(x))
+    lowered = lower(x, Chain(chain)(x))
     return lowered, Reference(plan.steps, lowered)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from tf_lstm_ops.inference.axes import (
+from tf_lstm_ops.inference.tracing.axes import (
     AxesError,
     Factor,
     Product,

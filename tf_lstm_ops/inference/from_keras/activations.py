@@ -8,8 +8,8 @@ import keras
 
 from tf_lstm_ops import _activations
 from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.from_keras.recurrent import unsupported
 from tf_lstm_ops.inference.layers.activations import Function
-from tf_lstm_ops.inference.recurrent_layers import unsupported
 from tf_lstm_ops.keras.activations import described, name_of
 
 # Functions that recurrent layers of a session do not have. Each has its default arguments.

@@ -10,11 +10,13 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private, _received
-from tf_lstm_ops.inference import file, graph, keras_layers, keras_masks
+from tf_lstm_ops.inference import file, graph
+from tf_lstm_ops.inference.from_keras import call_masks, kinds
+from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
-from tf_lstm_ops.inference.recurrent_layers import computing, unsupported
+from tf_lstm_ops.inference.lowering import lower
 
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
@@ -52,7 +54,7 @@ def graph_of(model: Any) -> file.Graph:
     values = {id(tensor): _input(model, tensor) for tensor in model.inputs}
     results = _trace(model, values, 1)
     return _finished(
-        graph.lower(
+        lower(
             _structured(model, inputs, values),
             _structured(model, outputs, results),
         ),
@@ -94,7 +96,7 @@ def _is_of_a_subclass(model: Any) -> bool:
 
 def _input(model: Any, tensor: Any) -> Value:
     """An input of a model. `_finished` decides its type and the size of its first axis."""
-    keras_layers.require_supported_input(model, tensor)
+    kinds.require_supported_input(model, tensor)
     if not 2 <= len(tensor.shape) <= 6:
         raise unsupported(
             model, f"its input {tensor.name} has {len(tensor.shape)} axes, not 2 to 6"
@@ -146,7 +148,7 @@ def _of_list(layers: Sequence[Any]) -> file.Graph:
     values = [x]
     for layer in layers:
         values = _apply(layer, values, [], 1)
-    return _finished(graph.lower(x, values if len(values) > 1 else values[0]), [dtype])
+    return _finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
 
 
 def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
@@ -162,7 +164,7 @@ def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
         kind = _deviation.class_that_computes(type(layer))
         if kind is keras.layers.Embedding:
             return (None,), "int32"
-        if not keras_layers.is_identity(layer):
+        if not kinds.is_identity(layer):
             break
     return (None, None), "float32"
 
@@ -206,7 +208,7 @@ def _require_floats(model: Any, call: _Call) -> None:
         return
     given = {id(tensor) for tensor in model.inputs}
     for tensor in call.inputs:
-        if id(tensor) in given and tensor.dtype not in keras_layers.FLOATS:
+        if id(tensor) in given and tensor.dtype not in kinds.FLOATS:
             raise unsupported(call.layer, f"its input has dtype {tensor.dtype}, not float32")
 
 
@@ -239,7 +241,7 @@ def _call_of(model: Any, tensor: Any) -> _Call:
         raise unsupported(layer, f"it is {type(layer).__name__}, not a layer")
     inputs, states = keras.tree.flatten(args[:1]), []
     further = dict(enumerate(args[1:])) | kwargs
-    if keras_layers.is_recurrent(layer):
+    if kinds.is_recurrent(layer):
         # Its first arguments are the sequence and the initial state.
         for key in (0, "initial_state"):
             states += [
@@ -258,9 +260,9 @@ def _call_of(model: Any, tensor: Any) -> _Call:
 
 def _carrier(model: Any, layer: Any, inputs: Sequence[Any], masks: Any) -> Any:
     """The tensor whose mask a call has as an argument; None if the inputs have the masks."""
-    if keras_masks.are_carried(inputs, masks):
+    if call_masks.are_carried(inputs, masks):
         return None
-    found = keras_masks.carrier(model, masks) if len(inputs) == 1 else None
+    found = call_masks.carrier(model, masks) if len(inputs) == 1 else None
     if found is None:
         raise unsupported(
             layer,
@@ -281,11 +283,11 @@ def _apply(
         _require_known_model(layer)
         return _apply_model(layer, inputs, batch_axes)
     if _deviation.class_that_computes(type(layer)) is keras.layers.TimeDistributed:
-        keras_layers.require_supported(layer)
+        kinds.require_supported(layer)
         (x,) = inputs
         outputs = _apply(layer.layer, [_step_of(layer, x, batch_axes)], [], batch_axes + 1)
         return [_passed(x, y.with_mask(x.mask)) for y in outputs]
-    built = keras_layers.translated(layer)
+    built = kinds.translated(layer)
     _require_usable_masks(layer, inputs)
     x = inputs[0] if is_masked else inputs[0].with_mask(None)
     _require_masks_pass(layer, built, x, batch_axes)
@@ -294,7 +296,7 @@ def _apply(
     outputs = [*result] if isinstance(result, tuple) else [result]
     if states and layer.return_sequences:
         outputs[0] = outputs[0].with_mask(inputs[0].mask)
-    if keras_layers.is_identity(layer) or layer.supports_masking or _makes_mask(built, outputs):
+    if kinds.is_identity(layer) or layer.supports_masking or _makes_mask(built, outputs):
         return [_passed(inputs[0], y) for y in outputs]
     if isinstance(built, Recurrent):
         # Stock recurrent layers of Keras 3.16 do not pass masks on; those of a session do.
@@ -313,9 +315,7 @@ def _step_of(layer: Any, x: Value, batch_axes: int) -> Value:
 
 def _require_usable_masks(layer: Any, inputs: Sequence[Value]) -> None:
     """Refuses masks that change what a layer computes in a way that a session does not have."""
-    if keras_layers.computes_with_masks(layer) and not all(
-        graph.is_of_call(x.mask) for x in inputs
-    ):
+    if kinds.computes_with_masks(layer) and not all(graph.is_of_call(x.mask) for x in inputs):
         raise unsupported(layer, "its input has a mask, with which it computes something else")
 
 
@@ -355,7 +355,7 @@ def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[V
             values = _apply(layer, values, [], batch_axes)
         return values
     for tensor in model.inputs:
-        keras_layers.require_supported_input(model, tensor)
+        kinds.require_supported_input(model, tensor)
     if len(inputs) != len(model.inputs):
         raise unsupported(
             model, f"it has {len(model.inputs)} inputs, and a call of it {len(inputs)}"
@@ -382,12 +382,12 @@ def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> fi
     readers = [node.layer for node in lowered.nodes if index in node.operands]
     is_output = any(value == index for _, value in lowered.outputs)
     if not readers and not is_output:  # a call has it, and nothing depends on it
-        kind = "float32" if dtype in keras_layers.FLOATS else "int32"
+        kind = "float32" if dtype in kinds.FLOATS else "int32"
         return dataclasses.replace(given, dtype=kind)
     embeddings = [layer for layer in readers if layer.kind == file.EMBEDDING]
     if embeddings and (len(embeddings) < len(readers) or is_output):
         raise unsupported(embeddings[0], "its input is also that of layers that are no Embedding")
-    if not embeddings and dtype not in keras_layers.FLOATS:
+    if not embeddings and dtype not in kinds.FLOATS:
         raise ValueError(
             f"a session does not compute this model: its input {given.name} has dtype {dtype}, not "
             "float32, and is no input of an Embedding. Keep this part of the model in Keras"

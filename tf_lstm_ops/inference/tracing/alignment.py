@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tf_lstm_ops.inference import file, graph
-from tf_lstm_ops.inference.axes import (
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers import Concatenate
+from tf_lstm_ops.inference.tracing.axes import (
     AxesError,
     Factor,
     NotBatch,
@@ -16,9 +18,7 @@ from tf_lstm_ops.inference.axes import (
     arranged,
     real,
 )
-from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers import Concatenate
-from tf_lstm_ops.inference.reshaping import reshaped
+from tf_lstm_ops.inference.tracing.reshaping import reshaped
 
 
 class Aligned(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.alignment import joined, unified
-from tf_lstm_ops.inference.axes import (
+from tf_lstm_ops.inference.tracing.alignment import joined, unified
+from tf_lstm_ops.inference.tracing.axes import (
     AxesError,
     Factor,
     Product,

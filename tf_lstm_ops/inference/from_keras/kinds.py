@@ -9,10 +9,11 @@ import keras
 
 from tf_lstm_ops import _deviation
 from tf_lstm_ops import keras as ours
-from tf_lstm_ops.inference import keras_activations, layers, recurrent_layers
-from tf_lstm_ops.inference.keras_activations import function
+from tf_lstm_ops.inference import layers
+from tf_lstm_ops.inference.from_keras import activations, recurrent
+from tf_lstm_ops.inference.from_keras.activations import function
+from tf_lstm_ops.inference.from_keras.recurrent import array, computing, unsupported
 from tf_lstm_ops.inference.layers.recurrent import Recurrent, both
-from tf_lstm_ops.inference.recurrent_layers import array, computing, unsupported
 from tf_lstm_ops.keras import class_names
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
 
@@ -174,7 +175,7 @@ def _function_of(layer: Any) -> Callable[[Any], layers.Layer]:
 
 
 def _recurrent(layer: Any) -> layers.Layer:
-    return Recurrent([recurrent_layers.single(layer)], layer.name, layer.return_state)
+    return Recurrent([recurrent.single(layer)], layer.name, layer.return_state)
 
 
 def _bidirectional(layer: Any) -> layers.Layer:
@@ -183,7 +184,7 @@ def _bidirectional(layer: Any) -> layers.Layer:
         if _deviation.class_that_computes(type(part)) not in _RECURRENT:
             raise unsupported(layer, f"its layer {part.name} is a {type(part).__name__}")
         require_supported(part)
-        parts.append(recurrent_layers.single(part))
+        parts.append(recurrent.single(part))
     if layer.merge_mode is None:
         raise unsupported(layer, "merge_mode=None returns two outputs")
     record = both(layer.name, parts[0], parts[1], layer.merge_mode)
@@ -191,7 +192,7 @@ def _bidirectional(layer: Any) -> layers.Layer:
 
 
 def _stacked(layer: Any) -> layers.Layer:
-    return Recurrent([*recurrent_layers.stacked(layer)], layer.name, layer.return_state)
+    return Recurrent([*recurrent.stacked(layer)], layer.name, layer.return_state)
 
 
 # Layers with weights.
@@ -310,7 +311,7 @@ def _plain(kind: Callable[..., layers.Layer], *attributes: str) -> Callable[[Any
 
 
 def _activation(layer: Any) -> layers.Layer:
-    return keras_activations.layer_of(layer, layer.activation)
+    return activations.layer_of(layer, layer.activation)
 
 
 def _prelu(layer: Any) -> layers.Layer:
