@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops._refusal import Refused, require, within
@@ -65,28 +65,31 @@ class Attributes(dict[str, Any]):
 
     Args:
       values: the attributes by name.
+      defaults: the values of absent ones.
     """
 
-    def __init__(self, values: dict[str, Any]) -> None:
+    def __init__(self, values: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
         super().__init__(values)
         self._read: set[str] = set()
+        self._defaults = defaults or {}
 
     def __getitem__(self, name: str) -> Any:
         self._read.add(name)
-        return super().__getitem__(name)
+        require(name in self or name in self._defaults, f"its attribute {name} is missing")
+        return super().__getitem__(name) if name in self else self._defaults[name]
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of an attribute, which counts as read.
 
         Args:
           name: of the attribute.
-          default: what an absent one has.
+          default: what an absent one has that has no default.
 
         Returns:
           The value.
         """
         self._read.add(name)
-        return super().get(name, default)
+        return super().get(name, self._defaults.get(name, default))
 
     def ignore(self) -> None:
         """Counts all as read: the result does not depend on them."""
@@ -98,11 +101,12 @@ class Attributes(dict[str, Any]):
         return {name: value for name, value in self.items() if name not in self._read}
 
 
-def attributes(node: onnx.NodeProto) -> Attributes:
+def attributes(node: onnx.NodeProto, defaults: Mapping[str, Any] | None = None) -> Attributes:
     """The attributes of a node.
 
     Args:
       node: the node.
+      defaults: as of `Attributes`.
 
     Returns:
       By name: int, float, str; a NumPy array for a tensor, a GraphProto for a graph, a TypeProto
@@ -121,7 +125,7 @@ def attributes(node: onnx.NodeProto) -> Attributes:
                 found[attribute.name] = value_of(attribute)
             except UnicodeDecodeError as error:
                 raise Refused(f"{where} is no text: {error}") from error
-    return Attributes(found)
+    return Attributes(found, defaults)
 
 
 def value_of(attribute: onnx.AttributeProto) -> Any:

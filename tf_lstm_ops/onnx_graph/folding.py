@@ -1,15 +1,20 @@
-"""Computes nodes whose operands are constants."""
+"""Computes nodes whose operands are constants.
+
+An element of an array of objects may be a size of which only a call has the number. It moves as
+others do, and has the operators that a size has.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.onnx_graph import schemas, tensors
-from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, label
+from tf_lstm_ops.onnx_graph.attributes import Attributes, label
 from tf_lstm_ops.onnx_graph.budget import Budget
 from tf_lstm_ops.onnx_graph.tensors import Array
 
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
 
 # Of one array, where no budget is given.
 LARGEST_BYTES = 2**31
+_MOST_SIZES = 64  # of one array: more than an array has axes
+# The types to which a size may be cast: they have all sizes up to 2**24, the most that layers have.
+_OF_SIZES = ("float32", "float64", "int32", "int64")
 
 
 class Operands(tuple[Any, ...]):
@@ -25,9 +33,28 @@ class Operands(tuple[Any, ...]):
 
     Attributes:
       budget: counts the bytes of results.
+      outputs: the number of outputs of the node.
     """
 
     budget: Budget
+    outputs: int
+
+
+Function = Callable[[Attributes, Operands], Array | list[Array]]
+
+
+class _Fold(NamedTuple):
+    """How a kind of node is computed.
+
+    Attributes:
+      function: of the attributes and operands.
+      inputs: how many it must have.
+      ignored: attributes without an effect.
+    """
+
+    function: Function
+    inputs: int = 1
+    ignored: tuple[str, ...] = ()
 
 
 def evaluate(
@@ -53,32 +80,49 @@ def evaluate(
       ValueError: the operands or attributes are wrong, or the result is too large. The text names
         the node.
     """
-    function = _FUNCTIONS.get(node.op_type)
-    if function is None or node.domain not in ("", "ai.onnx"):
+    if not folds(node):
         return None
     if any(name and array is None for name, array in zip(node.input, operands, strict=False)):
         return None
-    given = attributes(node)
+    fold = _FUNCTIONS[node.op_type]
+    given = schemas.attributes_of(node, opset)
     own = Operands(operands)
-    own.budget = budget or Budget(LARGEST_BYTES)
+    own.budget, own.outputs = budget or Budget(LARGEST_BYTES), len(node.output)
     try:
-        least = _LEAST.get(node.op_type, 1)
-        present = [array is not None for array in operands[:least]]
-        _require(sum(present) == least, f"must have {least} inputs but has {sum(present)}")
+        present = [array is not None for array in operands[: fold.inputs]]
+        _require(
+            sum(present) == fold.inputs, f"must have {fold.inputs} inputs but has {sum(present)}"
+        )
         if node.op_type in ("Squeeze", "Unsqueeze") and opset >= 13:
             _require("axes" not in given, "has axes as an attribute, which ended with opset 13")
         for name, value in given.items():
             if name in _KINDS:
                 _require_kind(name, value, _KINDS[name])
         with np.errstate(all="ignore"):
-            found = np.asarray(function(given, own))
-        schemas.require_read(node, given, opset)
-        views = (x is not None and np.may_share_memory(x, found) for x in operands)
-        if not any(views):
-            own.budget.take(found.nbytes)
-        return [found]
+            made = fold.function(given, own)
+        found = [*map(_plain, made)] if isinstance(made, list) else [_plain(made)]
+        schemas.require_read(node, given, opset, fold.ignored)
+        for array in found:
+            if not any(x is not None and np.may_share_memory(x, array) for x in operands):
+                own.budget.take(array.nbytes)
+        return found
+    except Refused:
+        raise
     except (ValueError, IndexError, TypeError) as error:
         raise ValueError(f"{label(node)} cannot be computed: {error}") from error
+
+
+def _plain(array: Any) -> Array:
+    """An array of numbers, where all its elements are known."""
+    array = np.asarray(array)
+    if array.dtype != object:
+        return array
+    _require(array.size <= _MOST_SIZES, f"it makes {array.size} sizes, more than an array has axes")
+    elements = array.ravel()
+    for kind, dtype in ((bool | np.bool_, "bool"), (int | np.integer, "int64")):
+        if all(isinstance(each, kind) for each in elements):
+            return array.astype(dtype)
+    return array
 
 
 def folds(node: onnx.NodeProto) -> bool:
@@ -119,7 +163,18 @@ def _array(operands: Operands, k: int) -> Array:
     return array
 
 
+def _alike(arrays: Sequence[Array]) -> list[Array]:
+    """Arrays of one type: integers with sizes become arrays of objects."""
+    if all(array.dtype != object for array in arrays):
+        return [*arrays]
+    if any(array.dtype.kind not in "iuO" for array in arrays):
+        raise Refused("it mixes sizes of axes with other arrays")
+    return [array.astype(object) for array in arrays]
+
+
 def _ints(name: str, array: Array) -> list[int]:
+    if array.dtype == object:
+        raise Refused(f"its {name} is a size of the call, not a constant")
     _require(array.dtype.kind in "iu" and array.ndim <= 1, f"{name} must be a list of integers")
     _require(array.size <= 64, f"{name} has {array.size} numbers, more than an array has axes")
     return [int(x) for x in array.ravel()]
@@ -174,7 +229,7 @@ def _squeeze(given: Attributes, operands: Operands) -> Array:
 
 
 def _concat(given: Attributes, operands: Operands) -> Array:
-    arrays = [_array(operands, k) for k in range(len(operands))]
+    arrays = _alike([_array(operands, k) for k in range(len(operands))])
     _require("axis" in given, "the attribute axis is absent")
     axis = _axis(given["axis"], arrays[0].ndim)
     _require(len({a.dtype for a in arrays}) == 1, "the inputs have different types")
@@ -185,6 +240,10 @@ def _concat(given: Attributes, operands: Operands) -> Array:
 def _cast(given: Attributes, operands: Operands) -> Array:
     dtype = tensors.dtype_of(given.get("to", 0))
     x = _array(operands, 0)
+    if x.dtype == object:
+        if dtype.name not in _OF_SIZES:
+            raise Refused("it converts sizes to a type that does not have all of them")
+        return x
     _require_small(operands, x.shape, dtype.itemsize)
     return x.astype(dtype)
 
@@ -241,6 +300,22 @@ def _shape(given: Attributes, operands: Operands) -> Array:
     return np.array(sizes[given.get("start", 0) : given.get("end")], "int64")
 
 
+def _size(given: Attributes, operands: Operands) -> Array:
+    return np.array(_array(operands, 0).size, "int64")
+
+
+def _split(given: Attributes, operands: Operands) -> list[Array]:
+    x, lengths = _array(operands, 0), _at(operands, 1)
+    axis, count = _axis(given.get("axis", 0), x.ndim), operands.outputs
+    _require(given.get("num_outputs", count) == count, f"num_outputs is not {count}")
+    length = -(-x.shape[axis] // count)
+    own = given.get("split") if lengths is None else _ints("split", lengths)
+    own = own or [min(length, x.shape[axis] - k * length) for k in range(count)]
+    fits = len(own) == count and min(own) >= 0 and sum(own) == x.shape[axis]
+    _require(fits, f"the parts {own} are not those of {x.shape[axis]} elements")
+    return np.split(x, np.cumsum(own[:-1]), axis)
+
+
 def _constant_of_shape(given: Attributes, operands: Operands) -> Array:
     value = np.asarray(given.get("value", np.zeros(1, "float32")))
     _require(value.size == 1, f"value must have 1 element but has {value.size}")
@@ -252,7 +327,7 @@ def _constant_of_shape(given: Attributes, operands: Operands) -> Array:
 
 def _arithmetic(function: Callable[..., Array]) -> Callable[[Attributes, Operands], Array]:
     def of(given: Attributes, operands: Operands) -> Array:
-        a, b = _array(operands, 0), _array(operands, 1)
+        a, b = _alike([_array(operands, 0), _array(operands, 1)])
         _require(a.dtype == b.dtype, f"the inputs have the types {a.dtype} and {b.dtype}")
         _require(a.dtype.kind != "b", "the inputs are no numbers")
         _require_small(operands, np.broadcast_shapes(a.shape, b.shape), a.itemsize)
@@ -306,34 +381,33 @@ def _dequantize(given: Attributes, operands: Operands) -> Array:
     return found
 
 
-_FUNCTIONS: dict[str, Callable[[Attributes, Operands], Array]] = {
-    "Constant": _constant,
-    "Identity": _identity,
-    "Unsqueeze": _unsqueeze,
-    "Squeeze": _squeeze,
-    "Concat": _concat,
-    "Cast": _cast,
-    "Reshape": _reshape,
-    "Transpose": _transpose,
-    "Slice": _slice,
-    "Gather": _gather,
-    "Shape": _shape,
-    "ConstantOfShape": _constant_of_shape,
-    "Equal": _arithmetic(np.equal),
-    "Greater": _arithmetic(np.greater),
-    "Less": _arithmetic(np.less),
-    "Not": _not,
-    "ReduceProd": _product,
-    "Add": _arithmetic(np.add),
-    "Sub": _arithmetic(np.subtract),
-    "Mul": _arithmetic(np.multiply),
-    "Div": _arithmetic(_divide),
-    "DequantizeLinear": _dequantize,
+_FUNCTIONS: dict[str, _Fold] = {
+    "Constant": _Fold(_constant, inputs=0),
+    "Identity": _Fold(_identity),
+    "Unsqueeze": _Fold(_unsqueeze),
+    "Squeeze": _Fold(_squeeze),
+    "Concat": _Fold(_concat),
+    "Split": _Fold(_split),
+    "Cast": _Fold(_cast, ignored=("saturate", "round_mode")),
+    "Reshape": _Fold(_reshape, inputs=2),
+    "Transpose": _Fold(_transpose),
+    "Slice": _Fold(_slice),
+    "Gather": _Fold(_gather, inputs=2),
+    "Shape": _Fold(_shape),
+    "Size": _Fold(_size),
+    "ConstantOfShape": _Fold(_constant_of_shape),
+    "Equal": _Fold(_arithmetic(np.equal)),
+    "Greater": _Fold(_arithmetic(np.greater)),
+    "Less": _Fold(_arithmetic(np.less)),
+    "Not": _Fold(_not),
+    "ReduceProd": _Fold(_product),
+    "Add": _Fold(_arithmetic(np.add), inputs=2),
+    "Sub": _Fold(_arithmetic(np.subtract), inputs=2),
+    "Mul": _Fold(_arithmetic(np.multiply), inputs=2),
+    "Div": _Fold(_arithmetic(_divide), inputs=2),
+    "DequantizeLinear": _Fold(_dequantize, inputs=2),
 }
-_LEAST = {"Constant": 0, "Reshape": 2, "Gather": 2, "DequantizeLinear": 2} | dict.fromkeys(
-    ("Add", "Sub", "Mul", "Div"), 2
-)
 # Of the attributes of these nodes. Those of Constant are read by their names.
 _KINDS: dict[str, type] = dict.fromkeys(
-    ("allowzero", "axis", "block_size", "end", "start", "to"), int
-) | dict.fromkeys(("axes", "ends", "perm", "starts"), list)
+    ("allowzero", "axis", "block_size", "end", "num_outputs", "start", "to"), int
+) | dict.fromkeys(("axes", "ends", "perm", "split", "starts"), list)

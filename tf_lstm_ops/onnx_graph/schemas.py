@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from tf_lstm_ops.onnx_graph.attributes import Attributes, short, value_of
+from tf_lstm_ops.onnx_graph.attributes import Attributes, attributes, short, value_of
 
 if TYPE_CHECKING:
     import onnx
@@ -43,40 +44,54 @@ def check(node: onnx.NodeProto, opset: int) -> None:
             raise ValueError(f"its input {parameter.name} is missing")
 
 
-# Attributes without an effect on what is computed here: of training, of a precision or type that is
-# not read, of an output that is not read, or what the shape of the weights says.
-_WITHOUT_EFFECT = {
-    "BatchNormalization": {"momentum"},
-    "Cast": {"saturate", "round_mode"},
-    "Dropout": {"ratio", "seed"},
-    "LayerNormalization": {"stash_type"},
-    "MaxPool": {"storage_order"},
-    "ReverseSequence": {"batch_axis"},
-}
+def attributes_of(node: onnx.NodeProto, opset: int) -> Attributes:
+    """The attributes of a node, with the defaults of its operator.
+
+    Args:
+      node: the node.
+      opset: the version of the default domain.
+
+    Returns:
+      The attributes.
+
+    Raises:
+      ValueError: as of `attributes`.
+    """
+    is_own = node.domain not in ("", "ai.onnx")
+    return attributes(node, None if is_own else _defaults(node.op_type, opset))
 
 
-def require_read(node: onnx.NodeProto, given: Attributes, opset: int) -> None:
+@functools.cache
+def _defaults(op_type: str, opset: int) -> dict[str, Any]:
+    schema = _schema(op_type, opset)
+    every = {} if schema is None else {n: a.default_value for n, a in schema.attributes.items()}
+    return {name: value_of(default) for name, default in every.items() if default.type}
+
+
+def require_read(
+    node: onnx.NodeProto, given: Attributes, opset: int, ignored: Collection[str] = ()
+) -> None:
     """Refuses attributes that nothing has read, unless their values are the defaults.
 
     Args:
       node: the node.
       given: its attributes, after what computes the node has read them.
       opset: the version of the default domain.
+      ignored: attributes without an effect on what is computed.
 
     Raises:
       ValueError: there is such an attribute. The text does not name the node.
     """
-    ignored = _WITHOUT_EFFECT.get(node.op_type, ())
     unread = {name: value for name, value in given.unread.items() if name not in ignored}
     if not unread:
         return
     is_own = node.domain not in ("", "ai.onnx")
     schema = None if is_own else _schema(node.op_type, opset)
+    defaults = {} if is_own else _defaults(node.op_type, opset)
     for name, value in unread.items():
         if schema is None or name not in schema.attributes:
             raise ValueError(f"it has the attribute {short(name)}, which is not read")
-        default = schema.attributes[name].default_value
-        if not default.type or value != value_of(default):
+        if name not in defaults or value != defaults[name]:
             raise ValueError(f"its attribute {name} is {short(str(value))}, which is not read")
 
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops._activations import TABLE as _TABLE
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
     Filled,
-    Function,
     Operand,
+    Size,
     Squares,
+    is_of,
     sum_of,
 )
 from tf_lstm_ops.inference.tracing.alignment import aligned, joined, of_rank
@@ -35,9 +33,8 @@ from tf_lstm_ops.inference.tracing.axes import (
 from tf_lstm_ops.onnx_graph.attributes import short
 
 # ONNX's defaults of attributes that a function of a session has as constants.
+_LARGEST = float(np.finfo(np.float32).max)  # a bound that bounds nothing
 _SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
-_MERGING = {"Add": layers.Add, "Sum": layers.Add, "Sub": layers.Subtract, "Mul": layers.Multiply}
-_MERGING |= {"Max": layers.Maximum, "Min": layers.Minimum, "Mean": layers.Average}
 
 
 def _applied(layer: Any, x: Traced) -> list[Operand]:
@@ -48,35 +45,35 @@ def _function(name: str, call: Call) -> list[Operand]:
     return _applied(layers.Activation(name), call.traced())
 
 
-def _numbers(call: Call, **defaults: float) -> list[float]:
-    return [float(call.attributes.get(name, value)) for name, value in defaults.items()]
+def _numbers(call: Call, *names: str) -> list[float]:
+    return [float(call.attributes[name]) for name in names]
 
 
-def _plain(function: str, defaults: Mapping[str, float], call: Call) -> list[Operand]:
+def plain(function: str, names: Sequence[str], call: Call) -> list[Operand]:
     """A function whose numbers are the attributes in their order."""
-    numbers = tuple(_numbers(call, **defaults))
+    numbers = tuple(_numbers(call, *names))
     return _applied(layers.Activation((function, numbers)), call.traced())
 
 
-def _leaky_relu(call: Call) -> list[Operand]:
-    (slope,) = _numbers(call, alpha=0.01)
+def leaky_relu(call: Call) -> list[Operand]:
+    (slope,) = _numbers(call, "alpha")
     return _applied(layers.LeakyReLU(slope), call.traced())
 
 
-def _selu(call: Call) -> list[Operand]:
+def selu(call: Call) -> list[Operand]:
     for name, default in _SELU.items():
-        if not np.isclose(call.attributes.get(name, default), default, rtol=1e-6):
+        if not np.isclose(call.attributes[name], default, rtol=1e-6):
             refuse(f"its {name} is not that of a session, {default:.7g}")
     return _function("selu", call)
 
 
-def _thresholded_relu(call: Call) -> list[Operand]:
-    (alpha,) = _numbers(call, alpha=1.0)
+def thresholded_relu(call: Call) -> list[Operand]:
+    (alpha,) = _numbers(call, "alpha")
     return _applied(layers.Activation(("threshold", (alpha, 0.0))), call.traced())
 
 
-def _shrink(call: Call) -> list[Operand]:
-    threshold, bias = _numbers(call, lambd=0.5, bias=0.0)
+def shrink(call: Call) -> list[Operand]:
+    threshold, bias = _numbers(call, "lambd", "bias")
     if bias not in (0.0, threshold) or threshold < 0:
         refuse(
             f"its bias must be 0 or its lambd, which is not negative, and they are {bias} and "
@@ -86,28 +83,28 @@ def _shrink(call: Call) -> list[Operand]:
     return _applied(layers.Activation((function, (threshold,))), call.traced())
 
 
-def _gelu(call: Call) -> list[Operand]:
-    form = call.attributes.get("approximate", "none")
+def gelu(call: Call) -> list[Operand]:
+    form = call.attributes["approximate"]
     if form not in ("none", "tanh"):
         refuse(f"its approximate is {short(form)}, not none or tanh")
     is_tanh = form == "tanh"
     return _applied(layers.Activation(("gelu_tanh" if is_tanh else "gelu", ())), call.traced())
 
 
-def _hard_sigmoid(call: Call) -> list[Operand]:
-    alpha, beta = _numbers(call, alpha=0.2, beta=0.5)
+def hard_sigmoid(call: Call) -> list[Operand]:
+    alpha, beta = _numbers(call, "alpha", "beta")
     x = scaled(call.traced(), np.float64(alpha), np.float64(beta))
     return _applied(layers.ReLU(max_value=1.0), x)
 
 
-def _clip(call: Call) -> list[Operand]:
+def clip(call: Call) -> list[Operand]:
     bounds = [call.attributes.get(name) for name in ("min", "max")]
     for index, what in ((1, "min"), (2, "max")):
         if call.operand(index) is not None:
             bounds[index - 1] = call.constant(index, what).item()
     low, high = (
-        None if bound in (None, no_bound) else float(bound)
-        for bound, no_bound in zip(bounds, (-math.inf, math.inf), strict=True)
+        None if bound is None or sign * bound >= _LARGEST else float(bound)
+        for bound, sign in zip(bounds, (-1, 1), strict=True)
     )
     x = call.traced()
     if (low, high) == (-1.0, 1.0):
@@ -123,16 +120,16 @@ def _clip(call: Call) -> list[Operand]:
     return [x]
 
 
-def _softmax(function: str, call: Call) -> list[Operand]:
+def softmax(function: str, call: Call) -> list[Operand]:
     x = call.traced()
-    axis = call.axis(x.rank, -1 if call.opset >= 13 else 1)
+    axis = call.axis(x.rank)
     if call.opset < 13 and any(map(real, x.axes[axis + 1 :])):
         refuse("it joins several axes")
     x = with_last(x, axis)
     return _applied(layers.Activation(function), x)
 
 
-def _prelu(call: Call) -> list[Operand]:
+def prelu(call: Call) -> list[Operand]:
     x, slope = call.traced(), call.constant(1, "slope")
     x, slope = _along_features(x, slope)
     return _applied(layers.PReLU(slope), x)
@@ -201,7 +198,7 @@ def scaled(x: Traced, scale: Array | np.floating[Any], offset: Array | np.floati
     return x.with_value(graph.node(record, [x.value])[0])
 
 
-def _combination(call: Call) -> list[Operand]:
+def combination(layer: Any, call: Call) -> list[Operand]:
     kind = call.node.op_type
     if kind == "Mul" and _is_square(call):
         return [Squares((call.traced(),))]
@@ -216,10 +213,10 @@ def _combination(call: Call) -> list[Operand]:
     call = dataclasses.replace(call, operands=given)
     if len(given) == 2 and any(isinstance(each, np.ndarray | Filled) for each in given):
         return [_with_constant(call, kind)]
-    if kind == "Div":
+    if layer is None:
         refuse("a session does not divide by an array that is computed")
     together = aligned([call.traced(k) for k in range(len(given))])
-    return [together.combined(_MERGING[kind]()(*together.values))]
+    return [together.combined(layer()(*together.values))]
 
 
 def _is_square(call: Call) -> bool:
@@ -258,12 +255,13 @@ def _of_shape(x: Traced, filled: Filled) -> Traced:
         refuse("an operand is an array of equal elements whose shape is not known")
     x = of_rank(x, max(x.rank, len(sizes)))
     for product, size in zip(reversed(x.axes), reversed(sizes), strict=False):
-        if size not in (None, 1, product, size_of(product)):
+        is_one = size is None or (not isinstance(size, Size) and size == 1)
+        if not is_one and not is_of(size, product):
             refuse("an operand is an array of equal elements that repeats the other one")
     return x
 
 
-def _power(call: Call) -> list[Operand]:
+def power(call: Call) -> list[Operand]:
     x, exponent = call.traced(), call.constant(1, "exponent")
     if exponent.size != 1 or exponent.ravel()[0] not in (1, 2):
         refuse("a session has the powers 1 and 2")
@@ -271,7 +269,7 @@ def _power(call: Call) -> list[Operand]:
     return [x if exponent.ravel()[0] == 1 else Squares((x,))]
 
 
-def _root(call: Call) -> list[Operand]:
+def root(call: Call) -> list[Operand]:
     """sqrt(a² + b²). A session has no other root."""
     squares = call.operand(0)
     if not isinstance(squares, Squares) or len(squares.arrays) != 2:
@@ -282,11 +280,11 @@ def _root(call: Call) -> list[Operand]:
     return [together.combined(layers.Magnitude()(joined(together.values)))]
 
 
-def _negative(call: Call) -> list[Operand]:
+def negative(call: Call) -> list[Operand]:
     return [scaled(call.traced(), np.float64(-1), np.float64(0))]
 
 
-def _dropout(call: Call) -> Sequence[Operand]:
+def dropout(call: Call) -> Sequence[Operand]:
     """It does nothing in inference."""
     if call.operand(2) is not None and call.constant(2, "training_mode").any():
         refuse("it is that of training")
@@ -295,26 +293,5 @@ def _dropout(call: Call) -> Sequence[Operand]:
     return [call.operand(0), *[None] * (len(call.used) - 1)]
 
 
-def _same(call: Call) -> Sequence[Operand]:
+def same(call: Call) -> Sequence[Operand]:
     return [call.operand(0)]
-
-
-FUNCTIONS: dict[str, Function] = {
-    **{f.onnx[0]: functools.partial(_plain, f.name, f.onnx[1]) for f in _TABLE if f.onnx},
-    **dict.fromkeys([*_MERGING, "Div"], _combination),
-    "LeakyRelu": _leaky_relu,
-    "Selu": _selu,
-    "ThresholdedRelu": _thresholded_relu,
-    "Shrink": _shrink,
-    "Gelu": _gelu,
-    "HardSigmoid": _hard_sigmoid,
-    "Clip": _clip,
-    "PRelu": _prelu,
-    "Softmax": functools.partial(_softmax, "softmax"),
-    "LogSoftmax": functools.partial(_softmax, "log_softmax"),
-    "Pow": _power,
-    "Sqrt": _root,
-    "Neg": _negative,
-    "Identity": _same,
-    "Dropout": _dropout,
-}

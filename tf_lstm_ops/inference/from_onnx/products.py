@@ -9,7 +9,7 @@ import numpy as np
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Function, Operand
+from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
     Product,
@@ -40,7 +40,7 @@ def _of_features(constant: Array, features: int) -> Array:
     return np.broadcast_to(constant.ravel(), [features])
 
 
-def _matmul(call: Call) -> list[Operand]:
+def matmul(call: Call) -> list[Operand]:
     if not isinstance(call.operand(0), Traced):
         refuse("its first operand is a constant; a session multiplies features by weights")
     weights = call.constant(1, "second operand")
@@ -50,16 +50,16 @@ def _matmul(call: Call) -> list[Operand]:
     return [_dense(x, weights, None)]
 
 
-def _gemm(call: Call) -> list[Operand]:
+def gemm(call: Call) -> list[Operand]:
     x = call.traced()
     kernel = call.constant(1, "matrix").astype(np.float64)
     if call.flag("transA") or x.rank != 2 or kernel.ndim != 2:
         refuse("its input is transposed, or its operands have not 2 axes")
     kernel = kernel.T if call.flag("transB") else kernel
-    bias, beta = None, float(call.attributes.get("beta", 1.0))
+    bias, beta = None, float(call.attributes["beta"])
     if call.operand(2) is not None:
         bias = _of_features(call.constant(2, "bias").astype(np.float64), kernel.shape[1]) * beta
-    return [_dense(x, kernel * float(call.attributes.get("alpha", 1.0)), bias)]
+    return [_dense(x, kernel * float(call.attributes["alpha"]), bias)]
 
 
 # Windows over time.
@@ -106,7 +106,7 @@ def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, A
 
 def _padding(call: Call, windows: Mapping[str, Any]) -> Any:
     """The padding of windows as their argument."""
-    automatic = call.attributes.get("auto_pad", "NOTSET")
+    automatic = call.attributes["auto_pad"]
     more = (windows["size"] - 1) * windows["dilation_rate"]
     if automatic == "SAME_LOWER" and windows["strides"] == 1:
         return (more + 1) // 2, more // 2
@@ -158,7 +158,7 @@ def _over_time(
     return Traced(value, (x.groups[0], time, features), tuple(axes))
 
 
-def _conv(call: Call) -> list[Operand]:
+def conv(call: Call) -> list[Operand]:
     x, weights = call.traced(), call.constant(1, "kernel")
     axis, windows, x = _padded_by(*_of_time(call, x, [*weights.shape[2:]]))
     units, channels, size = weights.shape[0], weights.shape[1], windows["size"]
@@ -167,7 +167,7 @@ def _conv(call: Call) -> list[Operand]:
         refuse(f"its kernel_shape is not that of its kernel, {[*weights.shape[2:]]}")
     bias = None if call.operand(2) is None else call.constant(2, "bias")
     kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
-    groups = int(call.attributes.get("group", 1))
+    groups = int(call.attributes["group"])
     if settled(x.groups[2]) not in (None, channels * groups):
         refuse(f"its kernel takes {channels * groups} channels, not {settled(x.groups[2])}")
     if groups > 1 and channels == 1 and units == groups:
@@ -177,7 +177,7 @@ def _conv(call: Call) -> list[Operand]:
     return [_over_time(x, axis, layer(x.value), (Factor(units),), windows)]
 
 
-def _pool(kind: str, call: Call) -> list[Operand]:
+def pool(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     axis, arguments, x = _of_time(call, x, [*call.attributes.get("kernel_shape", ())])
     padding = arguments["padding"]
@@ -188,18 +188,18 @@ def _pool(kind: str, call: Call) -> list[Operand]:
     counts = call.flag("count_include_pad")
     if not isinstance(padding, str) or (padding == "same" and counts):
         refuse("it pads its input")
-    layer = getattr(layers, kind)(arguments["size"], arguments["strides"], padding)
-    return [_over_time(x, axis, layer(x.value), x.groups[2], arguments | {"padding": padding})]
+    pooling = layer(arguments["size"], arguments["strides"], padding)
+    return [_over_time(x, axis, pooling(x.value), x.groups[2], arguments | {"padding": padding})]
 
 
-def _global_pool(kind: str, call: Call) -> list[Operand]:
+def global_pool(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     if x.rank < 3:
         refuse(f"its input has {x.rank} axes")
-    return [_over_all(x, [*range(2, x.rank)], kind, keeps=True)]
+    return [_over_all(x, [*range(2, x.rank)], layer, keeps=True)]
 
 
-def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced:
+def _over_all(x: Traced, places: list[int], layer: Any, *, keeps: bool) -> Traced:
     """Pooling over all elements of axes."""
     chosen = [k for k in places if real(x.axes[k])]
     axes = [() if k in places else p for k, p in enumerate(x.axes) if keeps or k not in places]
@@ -210,11 +210,11 @@ def _over_all(x: Traced, places: list[int], kind: str, *, keeps: bool) -> Traced
         refuse("it pools the batch")
     rest = tuple(f for group in x.groups[1:] for f in group if f not in pooled)
     x = with_groups(x, (x.groups[0], pooled, rest))
-    value = getattr(layers, kind)()(x.value)
+    value = layer()(x.value)
     return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
 
 
-def _reduce(kind: str, call: Call) -> list[Operand]:
+def reduce(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
     does_nothing = call.flag("noop_with_empty_axes")
@@ -222,13 +222,13 @@ def _reduce(kind: str, call: Call) -> list[Operand]:
     if not given and does_nothing:
         return [x]
     places = [position(k, x.rank) for k in given] if given else [*range(x.rank)]
-    return [_over_all(x, places, kind, keeps=keeps)]
+    return [_over_all(x, places, layer, keeps=keeps)]
 
 
 # Normalisation.
 
 
-def _batch_normalization(call: Call) -> list[Operand]:
+def batch_normalization(call: Call) -> list[Operand]:
     if call.flag("training_mode") or any(call.used[1:]):
         refuse("it is that of training")
     if not call.flag("spatial", True):
@@ -237,41 +237,21 @@ def _batch_normalization(call: Call) -> list[Operand]:
     scale, offset, mean, variance = (
         call.constant(k + 1, what) for k, what in enumerate(("scale", "B", "mean", "variance"))
     )
-    epsilon = float(call.attributes.get("epsilon", 1e-5))
+    epsilon = float(call.attributes["epsilon"])
     layer = layers.BatchNormalization(
         gamma=scale, beta=offset, mean=mean, variance=variance, epsilon=epsilon
     )
     return [x.with_value(layer(x.value))]
 
 
-def _layer_normalization(call: Call) -> list[Operand]:
+def layer_normalization(call: Call) -> list[Operand]:
     x = call.traced()
-    axis = call.axis(x.rank, -1)
+    axis = call.axis(x.rank)
     if any(map(real, x.axes[axis + 1 :])) or any(call.used[1:]):
         refuse("it normalises several axes, or its further outputs are read")
     x = with_last(x, axis)
     offset = None if call.operand(2) is None else _of_features(call.constant(2, "B"), x.features)
     scale = _of_features(call.constant(1, "scale"), x.features)
-    epsilon = float(call.attributes.get("epsilon", 1e-5))
+    epsilon = float(call.attributes["epsilon"])
     layer = layers.LayerNormalization(x.features, scale, offset, epsilon)
     return [x.with_value(layer(x.value))]
-
-
-def _named(function: Any, kind: str) -> Function:
-    return lambda call: function(kind, call)
-
-
-FUNCTIONS: dict[str, Function] = {
-    "MatMul": _matmul,
-    "Gemm": _gemm,
-    "Conv": _conv,
-    "MaxPool": _named(_pool, "MaxPooling1D"),
-    "AveragePool": _named(_pool, "AveragePooling1D"),
-    "GlobalMaxPool": _named(_global_pool, "GlobalMaxPooling1D"),
-    "GlobalAveragePool": _named(_global_pool, "GlobalAveragePooling1D"),
-    "ReduceSum": _named(_reduce, "GlobalSumPooling1D"),
-    "ReduceMax": _named(_reduce, "GlobalMaxPooling1D"),
-    "ReduceMean": _named(_reduce, "GlobalAveragePooling1D"),
-    "BatchNormalization": _batch_normalization,
-    "LayerNormalization": _layer_normalization,
-}

@@ -9,14 +9,14 @@ import numpy as np
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_onnx import sizes
 from tf_lstm_ops.inference.from_onnx.values import (
     Call,
     Filled,
-    Function,
     Operand,
-    Sizes,
-    cast,
+    Size,
+    is_of,
+    of_axis,
+    sizes_array,
 )
 from tf_lstm_ops.inference.tracing.alignment import of_rank
 from tf_lstm_ops.inference.tracing.axes import (
@@ -42,7 +42,7 @@ _INTEGERS = (6, 7)
 _FAR = 2**30  # beyond, positions stand for the end of an axis
 
 
-def _transpose(call: Call) -> list[Operand]:
+def transpose(call: Call) -> list[Operand]:
     x = call.traced()
     order = call.attributes.get("perm", [*reversed(range(x.rank))])
     if sorted(order) != [*range(x.rank)]:
@@ -50,7 +50,7 @@ def _transpose(call: Call) -> list[Operand]:
     return [x.with_axes(x.axes[k] for k in order)]
 
 
-def _squeeze(call: Call) -> list[Operand]:
+def squeeze(call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
     if given is None:  # those that have the size 1 in the file
@@ -70,7 +70,7 @@ def _is_one(product: Product) -> bool:
     return size_of(product) == 1
 
 
-def _unsqueeze(call: Call) -> list[Operand]:
+def unsqueeze(call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes") or []
     rank = x.rank + len(given)
@@ -81,12 +81,11 @@ def _unsqueeze(call: Call) -> list[Operand]:
     return [x.with_axes(() if k in chosen else next(rest) for k in range(rank))]
 
 
-def _reshape(call: Call) -> list[Operand]:
-    x, target = call.traced(), call.operand(1)
-    if isinstance(target, Sizes):
-        wanted = [*target.sizes]
-    else:
-        wanted = [int(size) for size in np.ravel(call.whole_numbers(1, "shape"))]
+def reshape(call: Call) -> list[Operand]:
+    x = call.traced()
+    wanted: list[Target] = [
+        size.product if isinstance(size, Size) else size for size in call.sizes(1, "shape")
+    ]
     if not call.flag("allowzero"):
         if 0 in wanted[x.rank :]:
             refuse(f"its target {wanted} copies an axis, and its array has {x.rank}")
@@ -97,9 +96,9 @@ def _reshape(call: Call) -> list[Operand]:
         return [reshaped(flat(x), wanted)]
 
 
-def _flatten(call: Call) -> list[Operand]:
+def flatten(call: Call) -> list[Operand]:
     x = call.traced()
-    axis = int(call.attributes.get("axis", 1))
+    axis = int(call.attributes["axis"])
     axis = axis if axis == x.rank else position(axis, x.rank)
     both: list[Target] = [
         tuple(factor for product in part for factor in product)
@@ -108,34 +107,18 @@ def _flatten(call: Call) -> list[Operand]:
     return [reshaped(x, both)]
 
 
-def _expand(call: Call) -> list[Operand]:
-    x = call.operand(0)
-    if isinstance(x, Sizes):  # a size for each row is this size
-        return [x]
-    target = call.operand(1)
-    wanted = target.sizes if isinstance(target, Sizes) else np.ravel(call.whole_numbers(1, "shape"))
-    if isinstance(x, Filled):
-        return [Filled(x.value)]
-    if isinstance(x, np.ndarray) and x.size and (x == x.ravel()[0]).all():
-        # An array of one element has the sizes of the target.
-        is_known = x.size == 1 and x.ndim <= len(wanted)
-        sizes_of = tuple(each if isinstance(each, tuple) else int(each) for each in wanted)
-        return [Filled(float(x.ravel()[0]), sizes_of if is_known else None)]
+def expand(call: Call) -> list[Operand]:
     x = call.traced()
+    wanted = call.sizes(1, "shape")
     x = of_rank(x, max(x.rank, len(wanted)))
-    for product, size in zip(reversed(x.axes), reversed([*wanted]), strict=False):
-        if isinstance(size, tuple) and size != product:
-            refuse("it repeats elements")
-        if not isinstance(size, tuple) and int(size) not in (1, size_of(product)):
+    for product, size in zip(reversed(x.axes), reversed(wanted), strict=False):
+        if not is_of(size, product) and (isinstance(size, Size) or size != 1):
             refuse("it repeats elements")
     return [x]
 
 
-def _cast(call: Call) -> list[Operand]:
-    x, to = call.operand(0), int(call.attributes.get("to", 0))
-    if isinstance(x, Filled):
-        return [cast(x, to)]
-    x = call.traced()
+def cast(call: Call) -> list[Operand]:
+    x, to = call.traced(), int(call.attributes["to"])
     if to in (call.floats if x.is_float else _INTEGERS):
         return [x]
     if x.is_float and to in _ROUNDED:
@@ -143,24 +126,21 @@ def _cast(call: Call) -> list[Operand]:
     refuse("it converts numbers to another kind")
 
 
-def _reverse_sequence(call: Call) -> list[Operand]:
+def reverse_sequence(call: Call) -> list[Operand]:
     """A reversal of all rows by the same length, that of the axis."""
     x, lengths = call.traced(), call.operand(1)
-    axis = position(int(call.attributes.get("time_axis", 0)), x.rank)
+    axis = position(int(call.attributes["time_axis"]), x.rank)
     product = x.axes[axis]
-    if isinstance(lengths, Sizes):
-        is_whole = all(each in (size_of(product), product) for each in lengths.sizes)
-    elif isinstance(lengths, Filled):
-        is_whole = lengths.value == settled(product)
-    else:
-        is_whole = bool((call.whole_numbers(1, "lengths") == settled(product)).all())
-    if not is_whole:
+    found = [lengths.value.item()] if isinstance(lengths, Filled) else call.sizes(1, "lengths")
+    if not all(
+        is_of(each, product) if isinstance(each, Size) else each == settled(product)
+        for each in found
+    ):
         refuse("its lengths are not that of the axis")
     return [reversed_along(x, axis)]
 
 
-def _slice(call: Call) -> list[Operand]:
-    x: Any = call.operand(0)
+def part(call: Call) -> list[Operand]:
     x = call.traced()
     starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
     if starts is None or ends is None:
@@ -180,10 +160,9 @@ def _slice(call: Call) -> list[Operand]:
     return [x]
 
 
-def _split(call: Call) -> list[Operand]:
-    x: Any = call.operand(0)
+def split(call: Call) -> list[Operand]:
     x = call.traced()
-    axis = call.axis(x.rank, 0)
+    axis = call.axis(x.rank)
     lengths, size = call.integers(1, "split"), settled(x.axes[axis])
     if call.attributes.get("num_outputs", len(call.used)) != len(call.used):
         refuse("its attribute num_outputs is not the number of its outputs")
@@ -200,14 +179,14 @@ def _split(call: Call) -> list[Operand]:
     ]
 
 
-def _gather(call: Call) -> list[Operand]:
+def gather(call: Call) -> list[Operand]:
     data, index = call.operand(0), call.operand(1)
     if isinstance(data, np.ndarray) and isinstance(index, Traced):
         return [_embedding(call, data, index)]
     x, where = call.traced(), call.whole_numbers(1, "index")
     if where.size != 1 or where.ndim > 1:
         refuse(f"it takes {where.size} elements of an axis; a session takes one")
-    axis, at = call.axis(x.rank, 0), int(where.ravel()[0])
+    axis, at = call.axis(x.rank), int(where.ravel()[0])
     found = part_of(x, axis, at, None if at == -1 else at + 1)
     if where.ndim == 0:
         found = found.with_axes(p for k, p in enumerate(found.axes) if k != axis)
@@ -215,7 +194,7 @@ def _gather(call: Call) -> list[Operand]:
 
 
 def _embedding(call: Call, table: Any, indices: Traced) -> Traced:
-    if call.attributes.get("axis", 0) or table.ndim != 2:
+    if call.attributes["axis"] or table.ndim != 2:
         refuse("it takes elements of a table along another axis than the first one of two")
     if indices.is_float or not indices.value.is_given:
         refuse("its indices are not an input of the model")
@@ -227,23 +206,19 @@ def _embedding(call: Call, table: Any, indices: Traced) -> Traced:
 # Several arrays.
 
 
-def _concat(call: Call) -> list[Operand]:
-    given = [call.operand(k) for k in range(len(call.operands))]
-    filled = [each.value for each in given if isinstance(each, Filled)]
-    if len(filled) == len(given) and len({*filled}) == 1:
-        return [Filled(filled[0])]
-    arrays = [call.traced(k) for k in range(len(given))]
+def concat(call: Call) -> list[Operand]:
+    arrays = [call.traced(k) for k in range(len(call.operands))]
     if len(arrays) == 1:
         return [arrays[0]]
     rank = arrays[0].rank
     if any(array.rank != rank for array in arrays):
         refuse("its operands have different numbers of axes")
-    return [concatenated(arrays, call.axis(rank, 1))]
+    return [concatenated(arrays, call.axis(rank))]
 
 
-def _pad(call: Call) -> list[Operand]:
+def pad(call: Call) -> list[Operand]:
     x = call.traced()
-    mode = call.attributes.get("mode", "constant")
+    mode = call.attributes["mode"]
     pads = call.integers(1, "pads")
     axes = call.integers(3, "axes")
     if pads is None:
@@ -280,25 +255,11 @@ def _padded(x: Traced, axis: int, pads: tuple[int, int], mode: str) -> Traced:
     )
 
 
-# Operators that make an array of equal elements of one, by the first operand.
-OF_EQUAL_ELEMENTS = (
-    *("Transpose", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Slice", "Split"),
-    *("Gather", "ReverseSequence"),
-)
-FUNCTIONS: dict[str, Function] = {
-    "Transpose": _transpose,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Reshape": _reshape,
-    "Flatten": _flatten,
-    "Expand": _expand,
-    "Cast": _cast,
-    "Slice": _slice,
-    "Split": _split,
-    "ReverseSequence": _reverse_sequence,
-    "Gather": _gather,
-    "Concat": _concat,
-    "Pad": _pad,
-    "Shape": sizes.shape,
-    "Size": sizes.size,
-}
+def shape(call: Call) -> list[Operand]:
+    sizes = [of_axis(product) for product in call.traced().axes]
+    return [sizes_array(sizes[slice(call.attributes.get("start"), call.attributes.get("end"))])]
+
+
+def size(call: Call) -> list[Operand]:
+    whole = of_axis(tuple(factor for product in call.traced().axes for factor in product))
+    return [sizes_array([whole]).reshape(())]

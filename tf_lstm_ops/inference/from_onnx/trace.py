@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +12,15 @@ import numpy as np
 
 from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import graph
-from tf_lstm_ops.inference.from_onnx import elementwise, indices, products, recurrent, shapes, sizes
+from tf_lstm_ops.inference.from_onnx import filled
 from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
+from tf_lstm_ops.inference.from_onnx.operators import OPERATORS, Operator
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
     Filled,
+    Missing,
     Operand,
-    Sizes,
     Squares,
     castable,
     sum_of,
@@ -30,16 +32,10 @@ from tf_lstm_ops.onnx_graph.budget import Budget, budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants, evaluate, folds
 from tf_lstm_ops.onnx_graph.float32 import float_types
 
-_FUNCTIONS = elementwise.FUNCTIONS | shapes.FUNCTIONS | products.FUNCTIONS | recurrent.FUNCTIONS
 _DOMAINS = ("", "ai.onnx")
-# Operators that move indices, or read them.
-_OF_INTEGERS = (
-    *("Gather", "Cast", "Identity", "Shape", "Size", "Transpose", "Squeeze", "Unsqueeze"),
-    *("Reshape", "Flatten", "Expand"),
-)
-# Operators that take squares, of which their operands are sums elsewhere.
-_OF_SQUARES = ("Add", "Sqrt", "Identity")
 _LOOPS = ("Loop", "Scan")
+_NOT_COMPUTED = "a session does not compute "
+_MOST_NAMED = 10  # reasons in a message
 _MOST_TRIALS = 64  # of choices of the batch axes: 6 inputs with two each
 _MOST_FOLLOWED = 1 << 16  # nodes of all trials, which are some seconds
 _MOST_INPUTS = 64  # of the file of a session
@@ -96,10 +92,11 @@ def follow(
     floats = castable(float_types(model))
     sizes_of = {each.name: each.sizes for each in given}
     fixed: dict[str, Operand] = {
-        name: Filled(float(array), sizes_of[name]) if not array.ndim and sizes_of[name] else array
+        name: Filled(array, sizes_of[name]) if not array.ndim and sizes_of[name] else array
         for name, array in constants.items()
     }
     furthest: _Stopped | None = None
+    best: Sequence[Plan] = ()
     followed = 0
     for choice, is_open in itertools.product(_choices(free), (True, False)):
         if followed > _MOST_FOLLOWED:
@@ -119,9 +116,29 @@ def follow(
         except _Stopped as error:
             followed += error.count
             if furthest is None or error.rank > furthest.rank:
-                furthest = error
+                furthest, best = error, plan
     assert furthest is not None
-    raise Refused(str(furthest)) from furthest.__cause__
+    every = _Tracer(opset, known, floats).missing(model.graph, free, best, fixed, outputs)
+    further = [each for each in every if not isinstance(each.__cause__, AxesError)]
+    raise Refused(_together([furthest, *further])) from furthest.__cause__
+
+
+def _together(refused: Sequence[_Stopped]) -> str:
+    """The refusals of nodes, each once; of nodes that are refused for the same reason the first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in refused:
+        nodes = found.setdefault((each.kind, each.why), [])
+        nodes += [each.where] if each.where not in nodes else []
+    if len(found) == 1:
+        return str(refused[0])
+    lines = []
+    for (_, why), nodes in [*found.items()][:_MOST_NAMED]:
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        where = nodes[0].removeprefix(_NOT_COMPUTED)
+        lines.append(f"{where}{more}: {why}" if where else why)
+    hidden = len(found) - len(lines)
+    lines += [f"and {hidden} more reasons"] if hidden else []
+    return f"{_NOT_COMPUTED}these nodes: " + "; ".join(lines)
 
 
 def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
@@ -146,11 +163,12 @@ class _Stopped(Refused):
       where: the node.
       why: the reason.
       count: how many nodes were followed.
+      kind: the operator of the node.
     """
 
-    def __init__(self, where: str, why: str, count: int) -> None:
+    def __init__(self, where: str, why: str, count: int, kind: str = "") -> None:
         super().__init__(f"{where}: {why}" if where else why)
-        self.count = count
+        self.where, self.why, self.count, self.kind = where, why, count, kind
 
     @property
     def rank(self) -> tuple[int, bool]:
@@ -172,6 +190,21 @@ class _Tracer:
         self._budget = Budget(constants.budget.left)  # of this trial
         self._values: dict[str, Operand] = {}
         self._count = 0
+        self._missing: list[_Stopped] | None = None
+
+    def missing(
+        self,
+        proto: Any,
+        given: Sequence[Given],
+        plan: Sequence[Plan],
+        constants: Mapping[str, Operand],
+        outputs: Sequence[str],
+    ) -> list[_Stopped]:
+        """All nodes that a session does not compute, without those that need what these make."""
+        self._missing = []
+        with contextlib.suppress(_Stopped):
+            self.run(proto, given, plan, constants, outputs)
+        return self._missing
 
     def run(
         self,
@@ -210,8 +243,13 @@ class _Tracer:
             except _Stopped:  # in a branch
                 raise
             except ValueError as error:
-                where = f"a session does not compute {label(node)}"
-                raise _Stopped(where, str(error), self._count) from error
+                where = f"{_NOT_COMPUTED}{label(node)}"
+                stopped = _Stopped(where, str(error), self._count, node.op_type)
+                if self._missing is None:
+                    raise stopped from error
+                stopped.__cause__ = error
+                self._missing.append(stopped)
+                found = [Missing()] * len(node.output)
             self._values.update(
                 {n: value for n, value in zip(node.output, found, strict=False) if n}
             )
@@ -237,51 +275,54 @@ class _Tracer:
             )
         schemas.check(node, self._opset)
         operands = [self._get(name) for name in node.input]
+        if any(isinstance(each, Missing) for each in operands):
+            return [Missing()] * len(node.output)
         if node.op_type == "If":
             return self._branch(node, operands)
-        if all(each is None or isinstance(each, np.ndarray) for each in operands):
-            folded = self._folded(node, operands)  # type: ignore[arg-type]
-            if folded is not None:
-                return folded
-        if node.op_type not in _OF_SQUARES:
+        operator = OPERATORS.get(node.op_type)
+        if operator is None or not operator.of_squares:
             operands = [sum_of(each) if isinstance(each, Squares) else each for each in operands]
-        given = attributes(node)
+        given = schemas.attributes_of(node, self._opset)
         call = Call(node, given, operands, self._opset, used, label(node), self._floats)
-        found = self._computed(call)
-        schemas.require_read(node, given, self._opset)
+        found = self._computed(call, operator)
+        schemas.require_read(node, given, self._opset, operator.ignored if operator else ())
         return found
 
-    def _folded(self, node: Any, operands: Sequence[Array | None]) -> Sequence[Operand] | None:
-        """The outputs of a node of constants; None if the node is not computed here."""
-        if folds(node) and (found := self._constants.get(node.output[0])) is not None:
-            return [found]
-        return evaluate(node, operands, self._opset, self._budget)
-
-    def _computed(self, call: Call) -> Sequence[Operand]:
+    def _computed(self, call: Call, operator: Operator | None) -> Sequence[Operand]:
         """What the outputs of an operator stand for."""
-        node, operands = call.node, call.operands
-        if indices.is_of_indices(call):
-            return indices.computed(call)
-        function = _FUNCTIONS.get(node.op_type)
-        # The target of Reshape is not what it moves.
-        moved = operands[:1] if node.op_type == "Reshape" else operands
-        if any(isinstance(each, Sizes) for each in moved):
-            function = sizes.FUNCTIONS.get(node.op_type, function)
-        if function is None:
-            _refuse_operator(node)
-        if node.op_type not in _OF_INTEGERS and any(
-            isinstance(each, Traced) and not each.is_float for each in operands
+        found: Sequence[Operand] | None = filled.computed(
+            call, operator is not None and operator.moves
+        )
+        if found is None and all(x is None or isinstance(x, np.ndarray) for x in call.operands):
+            found = self._folded(call)
+        if found is not None:
+            return found
+        if operator is None:
+            _refuse_operator(call.node)
+        if not operator.of_integers and any(
+            isinstance(each, Traced) and not each.is_float for each in call.operands
         ):
             raise Refused("it computes with integers of an input")
-        first = call.operand(0)
-        if isinstance(first, Filled) and node.op_type in shapes.OF_EQUAL_ELEMENTS:
-            call.attributes.ignore()
-            return [Filled(first.value)] * len(call.used)
-        return function(call)
+        return operator.function(call)
+
+    def _folded(self, call: Call) -> Sequence[Operand] | None:
+        """The outputs of a node of constants; None if the node is not computed here."""
+        node = call.node
+        found = self._constants.get(node.output[0]) if folds(node) else None
+        results = None
+        if found is None:
+            results = evaluate(node, call.operands, self._opset, self._budget)  # type: ignore[arg-type]
+        elif len(node.output) == 1:
+            results = [found]
+        else:
+            results = [self._constants.get(name) for name in node.output]  # type: ignore[misc]
+        if results is not None:
+            call.attributes.ignore()  # they have been read there
+        return results
 
     def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
         """The outputs of a branch whose condition is constant."""
-        condition = sizes.settled_array(operands[0])
+        condition = operands[0]
         if not isinstance(condition, np.ndarray) or condition.size != 1:
             raise Refused(
                 "its condition depends on the input. If it depends on one that stays the same, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -12,24 +12,123 @@ import numpy.typing as npt
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.tracing.alignment import aligned
-from tf_lstm_ops.inference.tracing.axes import Product, Traced, position
-from tf_lstm_ops.onnx_graph import tensors
+from tf_lstm_ops.inference.tracing.axes import (
+    Factor,
+    Product,
+    Traced,
+    position,
+    settled,
+    size_of,
+)
 from tf_lstm_ops.onnx_graph.attributes import Attributes
 
 Array = npt.NDArray[Any]
+_MOST_FACTORS = 64  # of a size
 
 
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-    """Sizes of axes that are not all known before a call.
+class Size:
+    """The size of an axis that a call decides, as an element of an array of objects.
 
-    Attributes:
-      sizes: each a number, or the factors of an axis.
-      is_scalar: whether it is one number rather than a vector.
+    Sizes have products. Where one is compared, the size that the file has becomes the only one.
+
+    Args:
+      product: the factors of the axis.
     """
 
-    sizes: tuple[int | Product, ...]
-    is_scalar: bool = False
+    def __init__(self, product: Product) -> None:
+        self.product = product
+
+    def __mul__(self, other: Any) -> Size:
+        if isinstance(other, Size):
+            return self._with(other.product)
+        if not isinstance(other, int | np.integer) or isinstance(other, bool):
+            refuse("it mixes sizes of axes with other arrays")
+        if other < 1:
+            refuse(f"it multiplies a size of the call by {other}")
+        return self if other == 1 else self._with((Factor(int(other)),))
+
+    __rmul__ = __mul__
+
+    def _with(self, more: Product) -> Size:
+        product = (*self.product, *more)
+        if len(product) > _MOST_FACTORS:
+            refuse(f"it multiplies {len(product)} sizes, more than an array has axes")
+        return Size(product)
+
+    def _refused(self, other: Any) -> NoReturn:
+        refuse("it computes with sizes of the call, of which a session has products only")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __floordiv__ = __rfloordiv__ = _refused
+    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refused
+
+    def __eq__(self, other: object) -> bool:
+        first, second = settled(self.product), _settled(other)
+        if None in (first, second) and 0 in (first, second):
+            return False  # a program asks whether there are any elements
+        return _known(first) == _known(second)
+
+    def __lt__(self, other: object) -> bool:
+        return _known(settled(self.product)) < _known(_settled(other))
+
+    def __gt__(self, other: object) -> bool:
+        return _known(settled(self.product)) > _known(_settled(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _settled(element: Any) -> int | None:
+    return settled(element.product) if isinstance(element, Size) else int(element)
+
+
+def _known(size: int | None) -> int:
+    if size is None:
+        refuse(
+            "it compares a size that a call decides. Pass shapes={name: sizes} with sizes of the "
+            "inputs"
+        )
+    return size
+
+
+def is_of(size: int | Size | None, product: Product) -> bool:
+    """Whether a size is that of an axis, however large.
+
+    Args:
+      size: the size.
+      product: the factors of the axis.
+
+    Returns:
+      True if they are the same.
+    """
+    return size.product == product if isinstance(size, Size) else size == size_of(product)
+
+
+def sizes_array(sizes: Sequence[int | Size]) -> Array:
+    """Sizes of axes as an array.
+
+    Args:
+      sizes: numbers, and sizes that a call decides.
+
+    Returns:
+      int64 if all are known, else of objects.
+    """
+    if all(isinstance(size, int) for size in sizes):
+        return np.array(sizes, np.int64)
+    found = np.empty(len(sizes), object)
+    found[:] = sizes
+    return found
+
+
+def of_axis(product: Product) -> int | Size:
+    """The size of an axis.
+
+    Args:
+      product: its factors.
+
+    Returns:
+      The number, where it is known.
+    """
+    known = size_of(product)
+    return Size(product) if known is None else known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +136,22 @@ class Filled:
     """An array of equal elements, of sizes that may depend on the call.
 
     Attributes:
-      value: the elements.
-      sizes: as of `Sizes`; None in them: any that fits. None: it was moved, so they are not known.
+      value: the element, an array without axes.
+      sizes: of its axes; None in them: any that fits. None: it was moved, so they are not known.
     """
 
-    value: float
-    sizes: tuple[int | Product | None, ...] | None = None
+    value: Array
+    sizes: tuple[int | Size | None, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Shifted:
     """Indices plus a number: what negative indices would be. Nothing may read it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """What a node would make that a session does not compute."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +166,8 @@ class Squares:
 
 
 # None: an operand that is left out.
-Operand = Traced | Array | Sizes | Filled | Squares | Shifted | None
+# An array has numbers, or objects of which some are a `Size`.
+Operand = Traced | Array | Filled | Squares | Shifted | Missing | None
 
 
 # The numbers of ONNX's types of floats that have all numbers of float32, and that of float16.
@@ -81,21 +186,6 @@ def castable(floats: Collection[int]) -> frozenset[int]:
       The numbers of ONNX's types.
     """
     return frozenset([*_WIDE, _HALF] if {*floats} == {_HALF} else _WIDE)
-
-
-def cast(filled: Filled, to: int) -> Filled:
-    """An array of equal elements in another type.
-
-    Args:
-      filled: the array.
-      to: the number of ONNX's type.
-
-    Returns:
-      The array, whose element may be rounded.
-    """
-    with np.errstate(all="ignore"):
-        value = np.asarray(filled.value).astype(tensors.dtype_of(to))
-    return dataclasses.replace(filled, value=float(value))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +252,7 @@ class Call:
           Refused: it is something else.
         """
         found = self.operand(index)
-        if not isinstance(found, np.ndarray):
+        if not isinstance(found, np.ndarray) or found.dtype == object:
             refuse(f"its {what} is {_kind(found)}, not a constant")
         return found
 
@@ -198,12 +288,30 @@ class Call:
             found = self.whole_numbers(index, name)
         return [int(each) for each in np.ravel(found)]
 
+    def sizes(self, index: int, what: str) -> list[int | Size]:
+        """An operand that has sizes of axes.
+
+        Args:
+          index: which one.
+          what: its name in the message.
+
+        Returns:
+          The sizes.
+
+        Raises:
+          Refused: it is something else.
+        """
+        found = self.operand(index)
+        if not isinstance(found, np.ndarray) or found.dtype != object:
+            found = self.whole_numbers(index, what)
+        return [each if isinstance(each, Size) else int(each) for each in found.ravel()]
+
     def flag(self, name: str, default: bool = False) -> bool:
         """An attribute that is 0 or 1.
 
         Args:
           name: of the attribute.
-          default: its value where it is absent.
+          default: its value where the version of the operator does not have it.
 
         Returns:
           Whether it is 1.
@@ -216,17 +324,16 @@ class Call:
             refuse(f"its attribute {name} is {value}, not 0 or 1")
         return bool(value)
 
-    def axis(self, rank: int, default: int) -> int:
+    def axis(self, rank: int) -> int:
         """The attribute axis.
 
         Args:
           rank: the number of axes.
-          default: its value where it is absent.
 
         Returns:
           The axis, counted from the front.
         """
-        return position(int(self.attributes.get("axis", default)), rank)
+        return position(int(self.attributes["axis"]), rank)
 
 
 Function = Callable[[Call], Sequence[Operand]]
@@ -253,4 +360,4 @@ def _kind(operand: Operand) -> str:
         return "computed from the model's inputs"
     if isinstance(operand, Filled):
         return "an array of equal elements"
-    return "a size of the call" if isinstance(operand, Sizes) else "a constant"
+    return "a size of the call" if operand.dtype == object else "a constant"  # type: ignore[union-attr]
