@@ -22,7 +22,7 @@ from session.onnx_sources import NotComparable
 from session.random_onnx import RandomOnnx
 from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import Session
-from tf_lstm_ops.inference.from_onnx import sizes, trace
+from tf_lstm_ops.inference.from_onnx.operators import OPERATORS as _OPERATORS
 
 from . import loop
 from .draw import choose
@@ -33,7 +33,7 @@ from .onnx_runtime import NotRun, Runtime
 LONGEST_TEXT = 1000
 SECONDS = 10  # for a model, on a machine that may be busy
 LARGEST = 1 << 16  # elements of an input of a call
-OPERATORS = [*trace._FUNCTIONS, *sizes.FUNCTIONS, "If", "Loop", "Where", "Less", "Not", "Sin"]
+OPERATORS = [*_OPERATORS, "If", "Loop", "Where", "Less", "Not", "ReduceProd", "Sin"]
 
 
 # --- changes of the structure -------------------------------------------------------------------

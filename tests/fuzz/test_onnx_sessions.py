@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("onnx", reason="makes and reads the models")
 pytest.importorskip("onnxruntime", reason="runs them")
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_onnx import trace
+from tf_lstm_ops.inference.from_onnx.operators import OPERATORS, Operator
 
 from . import onnx_sessions
 from .loop import Counts
@@ -55,7 +55,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_it_sees(name: str, monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> None:
     op, function, text = BROKEN[name]
-    monkeypatch.setitem(trace._FUNCTIONS, op, function)
+    monkeypatch.setitem(OPERATORS, op, Operator(function))
     with pytest.raises(AssertionError, match=text):
         for number in range(500):
             onnx_sessions.check(1, number, Counts(), runtime)

@@ -290,6 +290,30 @@ def test_refusal(case: str) -> None:
     assert len(text) < 400
 
 
+def test_all_reasons_are_said_at_once() -> None:
+    """Equal ones once, and none for the nodes that need what is missing."""
+    nodes = [
+        *(node("Erf", "x", "a"), node("Erf", "x", "b"), node("Relu", "b", "c")),
+        *(node("Sin", "x", "d"), node("Pow", "x three", "e"), node("Tanh", "x", "f")),
+        node("Concat", "a c d e f", axis=-1),
+    ]
+    text = refusal(model(nodes, SEQUENCE, {"three": np.float32(3)}))
+    assert text.startswith("a session does not compute these nodes: node Erf_a (Erf) and 1 more: ")
+    assert text.count("a session has no operator") == 2
+    assert "node Sin_d (Sin): a session has no operator Sin" in text
+    assert text.endswith("; node Pow_e (Pow): a session has the powers 1 and 2")
+    assert not any(name in text for name in ("Relu", "Tanh", "Concat"))
+
+
+def test_many_reasons() -> None:
+    modes = [f"m{k}" for k in range(13)]
+    nodes = [node("Pad", "x pads", mode, mode=mode) for mode in modes]
+    pads = np.zeros(6, np.int64)
+    text = refusal(model([*nodes, node("Sum", " ".join(modes))], SEQUENCE, {"pads": pads}))
+    assert text.count("its mode is") == 10
+    assert text.endswith("; and 3 more reasons")
+
+
 def test_an_unknown_domain() -> None:
     proto = model([helper.make_node("Fast", ["x"], ["y"], domain="org.example")], SEQUENCE)
     proto.opset_import.append(helper.make_opsetid("org.example", 1))

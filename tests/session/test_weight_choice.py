@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.inference import LayerWeights, Session, file, layers, weight_types
-from tf_lstm_ops.inference.lowering import lower
+from tf_lstm_ops.inference.graph import lower
 from tf_lstm_ops.weights import LSTMWeights
 
 Array = np.ndarray

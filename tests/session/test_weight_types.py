@@ -10,7 +10,7 @@ from session import graphs
 from session import layers as test_layers
 from session import session_file as f
 from tf_lstm_ops.inference import file, layers, quantization, weight_types
-from tf_lstm_ops.inference.lowering import lower
+from tf_lstm_ops.inference.graph import lower
 
 Array = np.ndarray
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tf_lstm_ops.inference import file, layers
-from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers.inputs import input_of
 from tf_lstm_ops.inference.layers.recurrent import layer_class
-from tf_lstm_ops.inference.lowering import lower
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
 
 _WEIGHTS = (LSTMWeights, GRUWeights, RNNWeights)

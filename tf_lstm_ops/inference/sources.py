@@ -7,7 +7,7 @@ from typing import Any
 
 from tf_lstm_ops import _files
 from tf_lstm_ops.inference import arguments, file, of_arrays, opened, weight_types
-from tf_lstm_ops.inference.lowering import lower
+from tf_lstm_ops.inference.graph import lower
 from tf_lstm_ops.inference.weight_types import Weights
 
 

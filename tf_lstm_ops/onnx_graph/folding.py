@@ -40,14 +40,14 @@ class Operands(tuple[Any, ...]):
     outputs: int
 
 
-Function = Callable[[Attributes, Operands], Array | list[Array]]
+Function = Callable[[Attributes, Operands], Array | list[Array] | None]
 
 
 class _Fold(NamedTuple):
     """How a kind of node is computed.
 
     Attributes:
-      function: of the attributes and operands.
+      function: of the attributes and operands; it returns None if only a call has the result.
       inputs: how many it must have.
       ignored: attributes without an effect.
     """
@@ -100,6 +100,8 @@ def evaluate(
                 _require_kind(name, value, _KINDS[name])
         with np.errstate(all="ignore"):
             made = fold.function(given, own)
+        if made is None:
+            return None
         found = [*map(_plain, made)] if isinstance(made, list) else [_plain(made)]
         schemas.require_read(node, given, opset, fold.ignored)
         for array in found:
@@ -316,9 +318,11 @@ def _split(given: Attributes, operands: Operands) -> list[Array]:
     return np.split(x, np.cumsum(own[:-1]), axis)
 
 
-def _constant_of_shape(given: Attributes, operands: Operands) -> Array:
+def _constant_of_shape(given: Attributes, operands: Operands) -> Array | None:
     value = np.asarray(given.get("value", np.zeros(1, "float32")))
     _require(value.size == 1, f"value must have 1 element but has {value.size}")
+    if _array(operands, 0).dtype == object:
+        return None
     shape = _ints("the shape", _array(operands, 0))
     _require(all(size >= 0 for size in shape) and len(shape) <= 32, f"the shape {shape} is none")
     _require_small(operands, shape, value.itemsize)

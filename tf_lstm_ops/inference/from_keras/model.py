@@ -13,10 +13,9 @@ from tf_lstm_ops import _deviation, _keras_private, _received
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_keras import call_masks, kinds
 from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
-from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
-from tf_lstm_ops.inference.lowering import lower
 
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")

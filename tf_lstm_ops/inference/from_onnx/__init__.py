@@ -10,7 +10,7 @@ from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_onnx import inputs
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_onnx.trace import Followed, follow
-from tf_lstm_ops.inference.lowering import lower
+from tf_lstm_ops.inference.graph import lower
 from tf_lstm_ops.inference.source_check import words_of
 from tf_lstm_ops.onnx_graph.functions import inlined
 from tf_lstm_ops.onnx_graph.load import load, opset

@@ -237,7 +237,7 @@ class _Tracer:
     def _follow(self, nodes: Sequence[Any], outputs: Sequence[str]) -> None:
         needed, read = nodes_before(nodes, outputs)
         loops = [node for node in needed if node.op_type in _LOOPS]
-        for node in loops[:1] or needed:
+        for node in needed if self._missing is not None else loops[:1] or needed:
             try:
                 found = self._results(node, [name in read for name in node.output])
             except _Stopped:  # in a branch
@@ -279,6 +279,10 @@ class _Tracer:
             return [Missing()] * len(node.output)
         if node.op_type == "If":
             return self._branch(node, operands)
+        if all(each is None or isinstance(each, np.ndarray) for each in operands):
+            folded = self._folded(node, operands)  # type: ignore[arg-type]
+            if folded is not None:
+                return folded
         operator = OPERATORS.get(node.op_type)
         if operator is None or not operator.of_squares:
             operands = [sum_of(each) if isinstance(each, Squares) else each for each in operands]
@@ -288,13 +292,15 @@ class _Tracer:
         schemas.require_read(node, given, self._opset, operator.ignored if operator else ())
         return found
 
+    def _folded(self, node: Any, operands: Sequence[Array | None]) -> Sequence[Operand] | None:
+        """The outputs of a node of constants; None if the node is not computed here."""
+        if folds(node) and self._constants.get(node.output[0]) is not None:
+            return [self._constants.get(name) for name in node.output]
+        return evaluate(node, operands, self._opset, self._budget)
+
     def _computed(self, call: Call, operator: Operator | None) -> Sequence[Operand]:
         """What the outputs of an operator stand for."""
-        found: Sequence[Operand] | None = filled.computed(
-            call, operator is not None and operator.moves
-        )
-        if found is None and all(x is None or isinstance(x, np.ndarray) for x in call.operands):
-            found = self._folded(call)
+        found = filled.computed(call, operator is not None and operator.moves)
         if found is not None:
             return found
         if operator is None:
@@ -304,21 +310,6 @@ class _Tracer:
         ):
             raise Refused("it computes with integers of an input")
         return operator.function(call)
-
-    def _folded(self, call: Call) -> Sequence[Operand] | None:
-        """The outputs of a node of constants; None if the node is not computed here."""
-        node = call.node
-        found = self._constants.get(node.output[0]) if folds(node) else None
-        results = None
-        if found is None:
-            results = evaluate(node, call.operands, self._opset, self._budget)  # type: ignore[arg-type]
-        elif len(node.output) == 1:
-            results = [found]
-        else:
-            results = [self._constants.get(name) for name in node.output]  # type: ignore[misc]
-        if results is not None:
-            call.attributes.ignore()  # they have been read there
-        return results
 
     def _branch(self, node: Any, operands: Sequence[Operand]) -> Sequence[Operand]:
         """The outputs of a branch whose condition is constant."""

@@ -11,10 +11,9 @@ from tf_lstm_ops.inference.from_torch import modules, states
 from tf_lstm_ops.inference.from_torch.entry import Entry
 from tf_lstm_ops.inference.from_torch.plan import Plan
 from tf_lstm_ops.inference.from_torch.reference import Reference
-from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import Chain, Embedding, Layer
 from tf_lstm_ops.inference.layers.inputs import input_of
-from tf_lstm_ops.inference.lowering import lower
 
 __all__ = ["read"]
 

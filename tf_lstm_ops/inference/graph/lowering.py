@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tf_lstm_ops.inference import file, fold
-from tf_lstm_ops.inference.graph import Node, Value, node
+from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.graph import fold
+from tf_lstm_ops.inference.graph.values import Node, Value, node
 
 # Before layers become one: a file has half of them.
 _MOST_NODES = 8192

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops.inference import file
-from tf_lstm_ops.inference.graph import Node, Value
+from tf_lstm_ops.inference.graph.values import Node, Value
 
 _PRODUCTS = (file.DENSE, file.CONVOLUTION, file.DEPTHWISE)
 _LINEAR = 0
