@@ -170,6 +170,7 @@ ARCHIVE_FUNCTIONS = [
     "tf_lstm_ops_session_open_data",
     "tf_lstm_ops_session_run",
     "tf_lstm_ops_session_run_arrays",
+    "tf_lstm_ops_session_run_lengths",
     "tf_lstm_ops_stream_close",
     "tf_lstm_ops_stream_get_state",
     "tf_lstm_ops_stream_open",

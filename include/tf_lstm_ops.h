@@ -76,7 +76,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. */
-#define TF_LSTM_OPS_API_VERSION 2
+#define TF_LSTM_OPS_API_VERSION 3
 
 /* Codes; their values are those of TensorFlow's TF_Code. */
 enum {
@@ -145,17 +145,20 @@ enum { TF_LSTM_OPS_FLOAT32 = 0, TF_LSTM_OPS_INT32 = 1 };
 /* The largest rank of an array. */
 #define TF_LSTM_OPS_MAX_RANK 6
 
+/* The type of `mask` of an array. Lengths are those of version 3. */
+#define TF_LSTM_OPS_MASK 0    /* uint8_t [B, T], not 0 where a step is valid */
+#define TF_LSTM_OPS_LENGTHS 1 /* int32_t [B], the valid steps of each row */
+
 /* An input or output of a call, or what a session needs. Since version 2. */
 typedef struct tf_lstm_ops_array {
   uint32_t struct_size;
   int32_t type; /* TF_LSTM_OPS_FLOAT32 or TF_LSTM_OPS_INT32 */
   int32_t rank; /* the number of axes */
-  int32_t reserved;
+  int32_t mask_type;                   /* TF_LSTM_OPS_MASK or _LENGTHS */
   int64_t shape[TF_LSTM_OPS_MAX_RANK]; /* -1: any size */
   void* data;                          /* an input is not written to */
-  /* Of an input of a session's call: [B, T], not 0 where a step is valid. Null:
-   * all steps are. */
-  const uint8_t* mask;
+  /* Of an input of a session's call: which steps are valid. Null: all are. */
+  const void* mask;
 } tf_lstm_ops_array;
 
 /* Returns TF_LSTM_OPS_API_VERSION of the library. */
@@ -218,6 +221,14 @@ TF_LSTM_OPS_API int32_t
 tf_lstm_ops_session_run(const tf_lstm_ops_session* session, int64_t batch,
                         int64_t time, const float* x, const uint8_t* mask,
                         float* y, int64_t y_count, tf_lstm_ops_error* error);
+
+/* The same with lengths: [B], the number of the valid steps of each row, from 0
+ * to T; null: all steps are valid. Since version 3.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_session_run_lengths(
+    const tf_lstm_ops_session* session, int64_t batch, int64_t time,
+    const float* x, const int32_t* lengths, float* y, int64_t y_count,
+    tf_lstm_ops_error* error);
 
 /* Describes input `index`: its type, rank and shape, without data. `name` may
  * be null; `*name` lives as long as the session. Since version 2, as all

@@ -6,6 +6,7 @@
 #define TF_LSTM_OPS_CORE_ACTIVATION_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #if !defined(__CUDACC__)
@@ -51,6 +52,16 @@ enum class Activation : uint8_t {
   // z / 5 + 1/2, clipped to [0, 1]: ONNX's and MPSGraph's hard_sigmoid
   // (docs/reference/mpsgraph.md).
   kHardSigmoidFifth = kCount,
+  // Those of ONNX's recurrent nodes with alpha = a and beta = b. They have no
+  // derivatives. The numbers are those of a session's file.
+  kAffine = 64,       // a z + b
+  kScaledTanh,        // a tanh(b z)
+  kHardSigmoidWith,   // a z + b, clipped to [0, 1]
+  kThresholdedRelu,   // z if z > a, else 0
+  kEluWith,           // z if positive, else a (exp(z) - 1)
+  kLeakyReluWith,     // z if positive, else a z
+  kSoftplus,          // log(1 + exp(z))
+  kEndWithNumbers,
 };
 #undef TF_LSTM_OPS_ACTIVATION_NAME
 
@@ -65,12 +76,19 @@ inline Activation ActivationNamed(std::string_view name) {
 }
 #endif
 
+// The alpha and beta of a function.
+struct ActivationNumbers {
+  double a = 0, b = 0;
+};
+
 // The activations of the four gates, and of the cell state: co = state(cs).
 struct LstmActivations {
   std::array<Activation, kMaxPreActivations> gate = {
       Activation::kSigmoid, Activation::kTanh, Activation::kSigmoid,
       Activation::kSigmoid};  // by LstmGate
   Activation state = Activation::kTanh;
+  ActivationNumbers numbers[3];  // of the gates, the candidate, the state
+  double bound = 0;  // arguments are clipped to [-bound, bound]; 0: they are not
 };
 
 // Whether the derivative depends on the argument, because the function takes a
@@ -90,11 +108,14 @@ struct ActivationMath {
   };
 
   // The value at `z`. Not inlined: a cell calls it five times.
-  static TF_LSTM_OPS_NOINLINE V Activate(Activation activation, V z) {
-    return ActivateInline(activation, z);
+  static TF_LSTM_OPS_NOINLINE V Activate(Activation activation, V z,
+                                         ActivationNumbers with = {}) {
+    return ActivateInline(activation, z, with);
   }
   // The same, for a function that the compiler knows.
-  static TF_LSTM_OPS_INLINE V ActivateInline(Activation activation, V z) {
+  static TF_LSTM_OPS_INLINE V ActivateInline(
+      Activation activation, V z,
+      [[maybe_unused]] ActivationNumbers with = {}) {
     const V zero = {}, one = zero + 1;
     switch (activation) {
       case Activation::kRelu:
@@ -120,10 +141,36 @@ struct ActivationMath {
         return z * Math::Sigmoid(z);
       case Activation::kGelu:
         return z * NormalCdf(z);
+      case Activation::kAffine:
+        return z * Constant(with.a) + Constant(with.b);
+      case Activation::kScaledTanh:
+        return Constant(with.a) * Math::Tanh(z * Constant(with.b));
+      case Activation::kHardSigmoidWith:
+        return Math::Min(
+            Math::Max(z * Constant(with.a) + Constant(with.b), zero), one);
+      case Activation::kThresholdedRelu:
+        return Math::IfPositive(z - Constant(with.a), z, zero);
+      case Activation::kEluWith:
+        return Math::IfPositive(
+            z, z, Constant(with.a) * ExpMinusOne(Math::Min(z, zero)));
+      case Activation::kLeakyReluWith:
+        return Math::IfPositive(z, z, z * Constant(with.a));
+      case Activation::kSoftplus:
+        return Softplus(z);
 #endif
       default:
         return z;  // kLinear
     }
+  }
+
+  // `z` clipped to [-bound, bound]; as it is where the bound is 0. NaN stays.
+  static TF_LSTM_OPS_INLINE V Bounded(V z, [[maybe_unused]] double bound) {
+#if !defined(__CUDACC__)
+    if (bound > 0) {
+      return Math::Min(Math::Max(z, Constant(-bound)), Constant(bound));
+    }
+#endif
+    return z;
   }
 
   // The value and the derivative from what a forward pass saves: the argument
@@ -185,6 +232,21 @@ struct ActivationMath {
   // e^z - 1 for z <= 0, as tanh(z/2) / sigmoid(-z), which has no cancellation.
   static TF_LSTM_OPS_INLINE V ExpMinusOne(V z) {
     return Math::Tanh(z / 2) / Math::Sigmoid(-z);
+  }
+  // log(1 + e^z), number by number by the C library.
+  static TF_LSTM_OPS_INLINE double SoftplusOf(double z) {
+    return (z > 0 ? z : 0) + __builtin_log1p(__builtin_exp(-__builtin_fabs(z)));
+  }
+  static V Softplus(V z) {
+    if constexpr (std::is_arithmetic_v<V>) {
+      return static_cast<V>(SoftplusOf(z));
+    } else {
+      using T = std::decay_t<decltype(z[0])>;
+      for (size_t k = 0; k < sizeof(V) / sizeof(T); ++k) {
+        z[k] = static_cast<T>(SoftplusOf(z[k]));
+      }
+      return z;
+    }
   }
   // e^-z for z >= 0, as sigmoid(-z) / sigmoid(z).
   static TF_LSTM_OPS_INLINE V ExpOfMinus(V z) {

@@ -48,10 +48,14 @@ struct SelectedActivations {
   using ValueAndSlope = typename Functions::ValueAndSlope;
 
   static TF_LSTM_OPS_INLINE V Gate(LstmGate p, V z, const CellOptions* with) {
-    return Functions::Activate(with->activations.gate[p], z);
+    const LstmActivations& f = with->activations;
+    return Functions::Activate(f.gate[p], Functions::Bounded(z, f.bound),
+                               f.numbers[p == kGateC ? 1 : 0]);
   }
   static TF_LSTM_OPS_INLINE V State(V cs, const CellOptions* with) {
-    return Functions::Activate(with->activations.state, cs);
+    const LstmActivations& f = with->activations;
+    return Functions::Activate(f.state, Functions::Bounded(cs, f.bound),
+                               f.numbers[2]);
   }
   static TF_LSTM_OPS_INLINE ValueAndSlope RestoreGate(LstmGate p, V saved,
                                                       const CellOptions* with) {

@@ -29,6 +29,7 @@
   F(kLayerNormGru, LayerNormGruCell, LayerNormGruConstants)    \
   F(kResetBeforeGru, ResetBeforeGruCell, ResetBeforeGruCell)   \
   F(kActivationGru, ActivationGruCell, GruCell)                \
+  F(kActivationRnn, ActivationRnnCell, TanhCell)               \
   F(kActivationResetBeforeGru, ActivationResetBeforeGruCell, ResetBeforeGruCell)
 
 // F(name, path) for each header that defines cells. The name is the file name

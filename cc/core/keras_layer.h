@@ -27,8 +27,10 @@ struct KerasLayer {
   bool in_order_of_computation = true;
 
   bool has_default_activations() const {
-    return options.activations.state == Activation::kTanh &&
-           options.activations.gate[kGateI] == Activation::kSigmoid;
+    const LstmActivations& f = options.activations;
+    return f.state == Activation::kTanh &&
+           f.gate[kGateC] == Activation::kTanh &&
+           f.gate[kGateI] == Activation::kSigmoid && f.bound == 0;
   }
   Fill fill() const {
     return zero_output_for_mask ? Fill::kZero : Fill::kPrevious;
@@ -39,9 +41,11 @@ struct KerasLayer {
 LstmActivations KerasActivations(Activation activation,
                                  Activation recurrent_activation);
 
-// The cell of a plain RNN by its activation, which is tanh or relu.
-constexpr CellKind SimpleRnnCell(Activation activation) {
-  return activation == Activation::kRelu ? CellKind::kRelu : CellKind::kTanh;
+// The cell of a plain RNN by its activation. Only sessions have kActivationRnn.
+constexpr CellKind SimpleRnnCell(Activation activation, double bound = 0) {
+  if (bound == 0 && activation == Activation::kRelu) return CellKind::kRelu;
+  if (bound == 0 && activation == Activation::kTanh) return CellKind::kTanh;
+  return CellKind::kActivationRnn;
 }
 
 // The configuration of a layer, without sizes.

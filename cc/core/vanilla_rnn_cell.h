@@ -1,5 +1,7 @@
 // The equations of the vanilla RNN cell, forward and backward: h = tanh(z) or h
-// = max(z, 0). All backends compile this text.
+// = max(z, 0). All backends compile this text; only the CPU backend has
+// ActivationRnnCell, h = g(z), which has no derivatives with respect to a
+// function that needs its argument (NeedsArgument).
 //
 // The gradients, in the notation of lstm_cell.h, are dz = (1 - h^2) * grad.h
 // for tanh, and dz = grad.h where h > 0, else 0, for max(z, 0).
@@ -9,6 +11,7 @@
 #ifndef TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
 #define TF_LSTM_OPS_CORE_VANILLA_RNN_CELL_H_
 
+#include "core/cell_activations.h"
 #include "core/cell_options.h"
 #include "core/macros.h"
 
@@ -90,6 +93,32 @@ struct ReluCell : VanillaRnnCell<Math> {
                                                const Outputs& grad,
                                                const Parameters&) {
     return {{Math::IfPositive(y.h, grad.h, V{})}, V{}};
+  }
+};
+
+template <class Math>
+struct ActivationRnnCell : VanillaRnnCell<Math> {
+  using typename VanillaRnnCell<Math>::V;
+  using typename VanillaRnnCell<Math>::Outputs;
+  using typename VanillaRnnCell<Math>::Gradients;
+  using typename VanillaRnnCell<Math>::Parameters;
+  using Activations = SelectedActivations<Math>;
+
+  static constexpr bool kSelectsActivations = true;
+
+  static TF_LSTM_OPS_INLINE Outputs Forward(const V (&z)[1], V h_prev,
+                                            const Parameters& with) {
+    return Gates(z, h_prev, with);
+  }
+  static TF_LSTM_OPS_INLINE Outputs Gates(const V (&z)[1], V,
+                                          const Parameters& with) {
+    return {Activations::Gate(kGateC, z[0], with.options)};
+  }
+  static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
+                                               const Outputs& grad,
+                                               const Parameters& with) {
+    return {{Activations::RestoreGate(kGateC, y.h, with.options).slope * grad.h},
+            V{}};
   }
 };
 

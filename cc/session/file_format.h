@@ -92,7 +92,7 @@ struct LayerRecord {
   double epsilon;
   uint64_t arrays[kMaxDirections][kArrays];
   double proj_clip;
-  uint8_t reserved_bytes[16];
+  uint64_t initial[2];  // reserved in version 1
 };
 static_assert(sizeof(LayerRecord) == 256);
 static_assert(offsetof(LayerRecord, flags) == 24);
@@ -101,7 +101,7 @@ static_assert(offsetof(LayerRecord, input_size) == 32);
 static_assert(offsetof(LayerRecord, number) == 56);
 static_assert(offsetof(LayerRecord, arrays) == 72);
 static_assert(offsetof(LayerRecord, proj_clip) == 232);
-static_assert(offsetof(LayerRecord, reserved_bytes) == 240);
+static_assert(offsetof(LayerRecord, initial) == 240);
 
 struct NodeRecord {
   LayerRecord layer;
@@ -129,6 +129,8 @@ enum Array {
   kRecurrentGamma,
   kStateGamma,
   kStateBeta,
+  // Of cells without layer normalisation.
+  kFunctions = kInputGamma,
 };
 
 // Bits of LayerRecord::flags.

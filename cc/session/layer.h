@@ -6,6 +6,7 @@
 #ifndef TF_LSTM_OPS_SESSION_LAYER_H_
 #define TF_LSTM_OPS_SESSION_LAYER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -104,11 +105,22 @@ class Layer {
   // The number of arrays of the state, and the shape of each without B.
   virtual int state_count() const { return 0; }
   virtual Shape state_shape(int) const { return {}; }
+  // With what each row of a state begins; null for zeros.
+  virtual const float* initial_state(int) const { return nullptr; }
   // Of a layer with kKeepsState. The layer must outlive it.
   virtual std::unique_ptr<StreamLayer> NewStreamLayer(int64_t, int) const {
     return nullptr;  // (int64_t batch, int threads)
   }
 };
+
+// Writes a row, or zeros where it is null, to `rows` rows of `size` elements.
+inline void FillRows(const float* row, int64_t size, int64_t rows, float* to) {
+  if (!row) {
+    std::fill_n(to, rows * size, 0.0F);
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) to = std::copy_n(row, size, to);
+}
 
 // Fails unless `in` has `rank` axes.
 inline bool RequireRank(const Shape& in, int rank, Error* error) {

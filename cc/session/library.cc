@@ -18,6 +18,7 @@ using tf_lstm_ops::session::Fail;
 using tf_lstm_ops::session::IsGiven;
 using tf_lstm_ops::session::Session;
 using tf_lstm_ops::session::SessionInputs;
+using tf_lstm_ops::session::ValidSteps;
 using tf_lstm_ops::session::Stream;
 using tf_lstm_ops::session::Tensor;
 using tf_lstm_ops::session::Try;
@@ -72,7 +73,7 @@ int32_t OpenSession(const tf_lstm_ops_session_options* options,
 
 // Computes whole sequences of a session with one input and one output.
 bool Run(const Session& session, int64_t batch, int64_t time, const float* x,
-         const uint8_t* mask, float* y, int64_t y_count, Error* error) {
+         const ValidSteps& valid, float* y, int64_t y_count, Error* error) {
   if (!session.CheckIsSimple(error)) return false;
   if (batch < 0 || time < 0) {
     return Fail(error, codes::kInvalidArgument,
@@ -91,7 +92,7 @@ bool Run(const Session& session, int64_t batch, int64_t time, const float* x,
   input.data = const_cast<float*>(x);
   output.data = y;
   const Type type = Type::kFloat;
-  const SessionInputs inputs = {&input, &type, &mask};
+  const SessionInputs inputs = {&input, &type, &valid};
   if (!session.Infer(inputs, &output.shape, error)) return false;
   const int64_t wanted = output.shape.Count();
   if (y_count != wanted) {
@@ -216,7 +217,21 @@ int32_t tf_lstm_ops_session_run(const tf_lstm_ops_session* session,
   return Try(error, [&](Error* failure) {
     const ComputingMode mode;
     return IsGiven(session, "session", failure) &&
-           Run(session->session, batch, time, x, mask, y, y_count, failure);
+           Run(session->session, batch, time, x, {mask, nullptr}, y, y_count,
+               failure);
+  });
+}
+
+int32_t tf_lstm_ops_session_run_lengths(const tf_lstm_ops_session* session,
+                                        int64_t batch, int64_t time,
+                                        const float* x, const int32_t* lengths,
+                                        float* y, int64_t y_count,
+                                        tf_lstm_ops_error* error) {
+  return Try(error, [&](Error* failure) {
+    const ComputingMode mode;
+    return IsGiven(session, "session", failure) &&
+           Run(session->session, batch, time, x, {nullptr, lengths}, y, y_count,
+               failure);
   });
 }
 

@@ -19,6 +19,7 @@ using tf_lstm_ops::session::Shape;
 using tf_lstm_ops::session::Tensor;
 using tf_lstm_ops::session::Try;
 using tf_lstm_ops::session::Type;
+using tf_lstm_ops::session::ValidSteps;
 namespace codes = tf_lstm_ops::session;
 
 namespace {
@@ -31,10 +32,10 @@ static_assert(sizeof(tf_lstm_ops_array) == 80);
 struct Arguments {
   alignas(Tensor) unsigned char memory[kMaxArguments * sizeof(Tensor)];
   Type types[kMaxArguments];
-  const uint8_t* masks[kMaxArguments];
+  ValidSteps valid[kMaxArguments];
 
   Tensor* arrays() { return reinterpret_cast<Tensor*>(memory); }
-  SessionInputs inputs() { return {arrays(), types, masks}; }
+  SessionInputs inputs() { return {arrays(), types, valid}; }
 };
 
 bool CheckStruct(const char* name, int index, const tf_lstm_ops_array& array,
@@ -87,7 +88,16 @@ bool Read(const char* name, const tf_lstm_ops_array* arrays, int32_t count,
     }
     to.data = from.data;
     arguments->types[k] = static_cast<Type>(from.type);
-    arguments->masks[k] = from.mask;
+    if (from.mask_type != TF_LSTM_OPS_MASK &&
+        from.mask_type != TF_LSTM_OPS_LENGTHS) {
+      return Fail(error, codes::kInvalidArgument,
+                  "%s[%" PRId32 "].mask_type is %" PRId32 ", must be 0 or 1",
+                  name, k, from.mask_type);
+    }
+    const bool has_lengths = from.mask_type == TF_LSTM_OPS_LENGTHS;
+    arguments->valid[k] = {
+        has_lengths ? nullptr : static_cast<const uint8_t*>(from.mask),
+        has_lengths ? static_cast<const int32_t*>(from.mask) : nullptr};
   }
   return true;
 }
@@ -112,7 +122,7 @@ bool ReadOutputs(const tf_lstm_ops_array* outputs, int32_t count,
 void Describe(const Shape& shape, Type type, tf_lstm_ops_array* array) {
   array->type = static_cast<int32_t>(type);
   array->rank = shape.rank;
-  array->reserved = 0;
+  array->mask_type = TF_LSTM_OPS_MASK;
   for (int axis = 0; axis < kMaxRank; ++axis) {
     array->shape[axis] = axis < shape.rank ? shape.dims[axis] : 0;
   }

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "backends/cpu/weights/weight_format.h"
+#include "core/activation.h"
 #include "session/field_checks.h"
 
 namespace tf_lstm_ops::session {
@@ -17,6 +18,12 @@ constexpr const char* kArrayNames[kArrays] = {
     "kernel",      "recurrent_kernel", "bias",        "recurrent_bias",
     "peephole",    "projection",       "input_gamma", "recurrent_gamma",
     "state_gamma", "state_beta"};
+constexpr const char* kInitialNames[] = {"initial_h", "initial_c"};
+constexpr uint32_t kFirstWithNumbers =
+    static_cast<uint32_t>(Activation::kAffine);
+constexpr uint32_t kEndWithNumbers =
+    static_cast<uint32_t>(Activation::kEndWithNumbers);
+constexpr uint32_t kLastOfCells = static_cast<uint32_t>(Activation::kCount) - 1;
 
 // What version 1 has.
 constexpr uint32_t kLastFunction1 = 16;
@@ -52,7 +59,6 @@ bool NodeReader::Finish() {
   if (!ok_) return false;
   const LayerRecord& layer = record_.layer;
   if (record_.reserved != 0 ||
-      !AllZero(layer.reserved_bytes, sizeof(layer.reserved_bytes)) ||
       !AllZero(record_.reserved_bytes, sizeof(record_.reserved_bytes))) {
     Fail("a reserved byte is not 0");
   }
@@ -78,8 +84,14 @@ bool NodeReader::Finish() {
   for (int d = 0; d < kMaxDirections; ++d) {
     for (int a = 0; a < kArrays; ++a) {
       if (layer.arrays[d][a] == 0) continue;
-      ArrayFails(d, a, layer.arrays[d][a], "must be 0 in this layer");
+      ArrayFails(kArrayNames[a], d, layer.arrays[d][a],
+                 "must be 0 in this layer");
     }
+  }
+  for (int k = 0; k < 2; ++k) {
+    if (layer.initial[k] == 0) continue;
+    ArrayFails(kInitialNames[k], 0, layer.initial[k],
+               "must be 0 in this layer");
   }
   for (const int64_t value : record_.ints) {
     if (value != 0) Fail("an integer that this layer does not have is not 0");
@@ -128,6 +140,30 @@ uint32_t NodeReader::Activation(uint32_t low, uint32_t high) {
 uint32_t NodeReader::RecurrentActivation(uint32_t low, uint32_t high) {
   return InRange("recurrent_activation",
                  Take(&record_.layer.recurrent_activation), low, high);
+}
+
+NodeReader::CellFunctions NodeReader::Functions(bool has_gates,
+                                                bool has_state) {
+  CellFunctions found = {};
+  const auto read = [&](const char* name, uint32_t value) {
+    const bool is_with_numbers = file_.version > 1 &&
+                                 value >= kFirstWithNumbers &&
+                                 value < kEndWithNumbers;
+    found.has_numbers = found.has_numbers || is_with_numbers;
+    return is_with_numbers ? value : static_cast<uint32_t>(InRange(
+                                         name, value, 0, kLastOfCells));
+  };
+  found.candidate = read("activation", Take(&record_.layer.activation));
+  const uint32_t gates = Take(&record_.layer.recurrent_activation);
+  found.gates = has_gates ? read("recurrent_activation", gates)
+                          : static_cast<uint32_t>(InRange(
+                                "recurrent_activation", gates, 0, 0));
+  const int64_t state = Int(0, "the function of the cell state", 0,
+                            has_state ? kEndWithNumbers : 0);
+  found.state = state == 0 ? found.candidate
+                           : read("the function of the cell state",
+                                  static_cast<uint32_t>(state - 1));
+  return found;
 }
 
 uint32_t NodeReader::Flags(uint32_t allowed) {
@@ -196,16 +232,28 @@ void NodeReader::NumberFails(const char* name, double value,
   Fail("%s is %g, must be %s", name, value, wanted);
 }
 
-void NodeReader::ArrayFails(int direction, int array, uint64_t offset,
+void NodeReader::ArrayFails(const char* name, int direction, uint64_t offset,
                             const char* what) {
-  Fail("offset of array %s of direction %d is %" PRIu64 ", %s",
-       kArrayNames[array], direction, offset, what);
+  Fail("offset of array %s of direction %d is %" PRIu64 ", %s", name, direction,
+       offset, what);
+}
+
+NodeReader::Place NodeReader::PlaceOf(int direction, int array) {
+  return {kArrayNames[array], direction,
+          &record_.layer.arrays[direction][array]};
 }
 
 const float* NodeReader::Array(int direction, int array, bool is_required,
                                std::initializer_list<int64_t> sizes) {
   return reinterpret_cast<const float*>(
-      Bytes(direction, array, is_required, sizes, sizeof(float)));
+      Bytes(PlaceOf(direction, array), is_required, sizes, sizeof(float)));
+}
+
+const float* NodeReader::InitialState(int k, int64_t directions, int64_t size) {
+  const Place place = {kInitialNames[k], 0, &record_.layer.initial[k]};
+  if (file_.version == 1) return nullptr;
+  return reinterpret_cast<const float*>(
+      Bytes(place, false, {directions, size}, sizeof(float)));
 }
 
 GateMatrices<const float> NodeReader::Matrix(int direction, int array,
@@ -234,16 +282,17 @@ GateMatrices<const float> NodeReader::Typed(int direction, int array,
                   file_.version == 1 ? kFloat32 : kInt8)) {
     case kBFloat16:
       matrix.bfloat16 = reinterpret_cast<const BFloat16*>(
-          Bytes(direction, array, true, {rows, columns}, sizeof(BFloat16)));
+          Bytes(PlaceOf(direction, array), true, {rows, columns}, sizeof(BFloat16)));
       break;
     case kInt8: {
       // The scales, of four bytes each, are followed by the integers.
       const char* bytes =
-          Bytes(direction, array, true, {rows, columns}, 1, 4 * scales);
+          Bytes(PlaceOf(direction, array), true, {rows, columns}, 1, 4 * scales);
       if (bytes == nullptr) break;
       matrix.scales = reinterpret_cast<const float*>(bytes);
       matrix.int8 = reinterpret_cast<const int8_t*>(matrix.scales + scales);
-      CheckInt8(direction, array, offset, matrix, scales, rows * columns);
+      CheckInt8(kArrayNames[array], direction, offset, matrix, scales,
+                rows * columns);
       break;
     }
     default:
@@ -252,27 +301,27 @@ GateMatrices<const float> NodeReader::Typed(int direction, int array,
   return matrix;
 }
 
-void NodeReader::CheckInt8(int direction, int array, uint64_t offset,
+void NodeReader::CheckInt8(const char* name, int direction, uint64_t offset,
                            const GateMatrices<const float>& matrix,
                            int64_t scales, int64_t elements) {
   for (int64_t k = 0; k < scales; ++k) {
     if (matrix.scales[k] >= 0 && matrix.scales[k] <= FLT_MAX) continue;
-    return ArrayFails(direction, array, offset,
+    return ArrayFails(name, direction, offset,
                       "a scale must be finite and not negative");
   }
   if (std::find(matrix.int8, matrix.int8 + elements, INT8_MIN) !=
       matrix.int8 + elements) {
-    ArrayFails(direction, array, offset, "an integer must not be -128");
+    ArrayFails(name, direction, offset, "an integer must not be -128");
   }
 }
 
-const char* NodeReader::Bytes(int direction, int array, bool is_required,
+const char* NodeReader::Bytes(const Place& place, bool is_required,
                               std::initializer_list<int64_t> sizes,
                               uint64_t element, uint64_t before) {
-  const uint64_t offset = Take(&record_.layer.arrays[direction][array]);
+  const uint64_t offset = Take(place.offset);
   if (!ok_) return nullptr;
   const auto fails = [&](const char* what) -> const char* {
-    ArrayFails(direction, array, offset, what);
+    ArrayFails(place.name, place.direction, offset, what);
     return nullptr;
   };
   if (offset == 0) {

@@ -35,6 +35,14 @@ class NodeReader {
   uint32_t Merge(uint32_t low, uint32_t high);
   uint32_t Activation(uint32_t low, uint32_t high);
   uint32_t RecurrentActivation(uint32_t low, uint32_t high);
+  // The functions of a cell: the same fields, and that of the cell state, which
+  // is `activation` where the field is 0. `has_numbers` becomes true where one
+  // of them has numbers.
+  struct CellFunctions {
+    uint32_t gates, candidate, state;
+    bool has_numbers;
+  };
+  CellFunctions Functions(bool has_gates, bool has_state);
   // The bits of `allowed` may be set.
   uint32_t Flags(uint32_t allowed);
   // Sizes of at most kMaxSize.
@@ -59,6 +67,8 @@ class NodeReader {
   // present, of the layer's type of weights. The view has one gate.
   GateMatrices<const float> Matrix(int direction, int array, int64_t depth,
                                    int64_t columns);
+  // An array [directions, size] of initial states; null for zeros.
+  const float* InitialState(int k, int64_t directions, int64_t size);
   // The same for a table whose rows are looked up: scales are those of its
   // rows.
   GateMatrices<const float> Table(int array, int64_t rows, int64_t columns);
@@ -73,15 +83,23 @@ class NodeReader {
   T Take(T* field);
   int64_t Size(const char* name, uint64_t* field, int64_t low, int64_t high);
   void NumberFails(const char* name, double value, const char* wanted);
-  const char* Bytes(int direction, int array, bool is_required,
+  // Where an array of the file lies.
+  struct Place {
+    const char* name;
+    int direction;
+    uint64_t* offset;
+  };
+  Place PlaceOf(int direction, int array);
+  const char* Bytes(const Place& place, bool is_required,
                     std::initializer_list<int64_t> sizes, uint64_t element,
                     uint64_t before = 0);
   GateMatrices<const float> Typed(int direction, int array, int64_t rows,
                                   int64_t columns, int64_t scales);
-  void CheckInt8(int direction, int array, uint64_t offset,
+  void CheckInt8(const char* name, int direction, uint64_t offset,
                  const GateMatrices<const float>& matrix, int64_t scales,
                  int64_t elements);
-  void ArrayFails(int direction, int array, uint64_t offset, const char* what);
+  void ArrayFails(const char* name, int direction, uint64_t offset,
+                  const char* what);
   double Bound(const char* name, double value);
 
   const FileView& file_;

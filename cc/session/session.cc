@@ -182,9 +182,41 @@ bool Session::Run(const SessionInputs& inputs, const Tensor* outputs,
     if (inputs.arrays[k].data || inputs.arrays[k].shape.Count() == 0) continue;
     return Fail(error, kInvalidArgument, "input %d is null", k);
   }
-  if (!CheckValues(graph_, inputs.arrays, error)) return false;
+  if (!CheckValues(graph_, inputs.arrays, error) ||
+      !CheckLengths(inputs, plan, error)) {
+    return false;
+  }
   if (!is_empty) RunNodes(inputs, outputs, lease.get());
   return true;
+}
+
+bool Session::CheckLengths(const SessionInputs& inputs, const CallPlan& plan,
+                           Error* error) const {
+  for (int k = 0; k < graph_.input_count(); ++k) {
+    const int32_t* lengths = inputs.valid[k].lengths;
+    const Shape& shape = plan.shape(graph_.mask_of_input(k));
+    for (int64_t b = 0; lengths && b < shape.dims[0]; ++b) {
+      if (lengths[b] >= 0 && lengths[b] <= shape.dims[1]) continue;
+      return Fail(error, kInvalidArgument,
+                  "length [%" PRId64 "] of input %d is %" PRId32
+                  ", must be from 0 to %" PRId64,
+                  b, k, lengths[b], shape.dims[1]);
+    }
+  }
+  return true;
+}
+
+// Writes a mask [B, T] of bool.
+void WriteMask(const ValidSteps& from, const Shape& shape, bool* mask) {
+  const int64_t batch = shape.dims[0], time = shape.dims[1];
+  if (from.mask) {
+    for (int64_t r = 0; r < batch * time; ++r) mask[r] = from.mask[r] != 0;
+    return;
+  }
+  for (int64_t b = 0; b < batch; ++b, mask += time) {
+    std::fill_n(mask, from.lengths[b], true);
+    std::fill_n(mask + from.lengths[b], time - from.lengths[b], false);
+  }
 }
 
 void Session::RunNodes(const SessionInputs& inputs, const Tensor* outputs,
@@ -196,12 +228,11 @@ void Session::RunNodes(const SessionInputs& inputs, const Tensor* outputs,
   }
   for (int k = 0; k < graph_.input_count(); ++k) {
     workspace->masks[k] = nullptr;
-    const uint8_t* from = inputs.masks[k];
-    if (!from) continue;
-    const int64_t count = plan.shape(graph_.mask_of_input(k)).Count();
+    if (inputs.valid[k].all()) continue;
+    const Shape& shape = plan.shape(graph_.mask_of_input(k));
     auto* mask = static_cast<bool*>(workspace->mask_memory[k].Get(
-        std::max<int64_t>(count, 1) * sizeof(bool)));
-    for (int64_t r = 0; r < count; ++r) mask[r] = from[r] != 0;
+        std::max<int64_t>(shape.Count(), 1) * sizeof(bool)));
+    WriteMask(inputs.valid[k], shape, mask);
     workspace->masks[k] = mask;
   }
   const CallArrays arrays = {inputs.arrays, workspace->masks.data(), outputs};

@@ -13,11 +13,20 @@
 
 namespace tf_lstm_ops::session {
 
-// The inputs of a call. Masks are not 0 where a step is valid; null: all are.
+// The steps of an input that count: a mask [B, T], not 0 where a step does, or
+// lengths [B]; nothing: all do.
+struct ValidSteps {
+  const uint8_t* mask;
+  const int32_t* lengths;
+
+  bool all() const { return !mask && !lengths; }
+};
+
+// The inputs of a call.
 struct SessionInputs {
   const Tensor* arrays;
   const Type* types;
-  const uint8_t* const* masks;
+  const ValidSteps* valid;
 };
 
 class Session {
@@ -66,6 +75,8 @@ class Session {
 
   void SetStates();
 
+  bool CheckLengths(const SessionInputs& inputs, const CallPlan& plan,
+                    Error* error) const;
   void RunNodes(const SessionInputs& inputs, const Tensor* outputs,
                 Workspace* workspace) const;
 

@@ -236,10 +236,10 @@ bool Stream::CheckArrays(const SessionInputs& inputs, const Tensor* outputs,
                 inputs.arrays[0].shape.dims[0], steps, batch_);
   }
   for (int k = 0; k < graph_.input_count(); ++k) {
-    if (inputs.masks[k] || !inputs.arrays[k].data) {
+    if (!inputs.valid[k].all() || !inputs.arrays[k].data) {
       return Fail(
           error, kInvalidArgument, "input %d %s", k,
-          inputs.masks[k] ? "has a mask, a stream has none" : "is null");
+          !inputs.valid[k].all() ? "has a mask, a stream has none" : "is null");
     }
     if (inputs.arrays[k].shape.Fits()) continue;
     return Fail(error, kInvalidArgument, "input %d is too large", k);

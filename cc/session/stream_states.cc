@@ -8,21 +8,22 @@
 
 namespace tf_lstm_ops::session {
 
-// Calls f(data, elements of a row) for each state.
+// Calls f(data, elements of a row, initial row) for each state.
 template <class F>
 void Stream::ForEachState(const F& f) const {
   for (size_t n = 0; n < layers_.size(); ++n) {
     if (!layers_[n]) continue;
     const Layer& layer = *graph_.nodes[n].layer;
     for (int k = 0; k < layer.state_count(); ++k) {
-      f(layers_[n]->state(k), layer.state_shape(k).Count());
+      f(layers_[n]->state(k), layer.state_shape(k).Count(),
+        layer.initial_state(k));
     }
   }
 }
 
 void Stream::ClearStates() {
-  ForEachState([this](float* state, int64_t size) {
-    std::fill_n(state, batch_ * size, 0.0F);
+  ForEachState([this](float* state, int64_t size, const float* initial) {
+    FillRows(initial, size, batch_, state);
   });
 }
 
@@ -40,9 +41,9 @@ bool Stream::Reset(const int64_t* rows, int64_t count, Error* error) {
   const Claim claim(this, error);
   if (!claim) return false;
   if (!rows) ClearStates();
-  ForEachState([=](float* state, int64_t size) {
+  ForEachState([=](float* state, int64_t size, const float* initial) {
     for (int64_t k = 0; k < count; ++k) {
-      std::fill_n(state + rows[k] * size, size, 0.0F);
+      FillRows(initial, size, 1, state + rows[k] * size);
     }
   });
   return true;
@@ -64,7 +65,7 @@ bool Stream::GetState(float* state, int64_t count, Error* error) {
   if (!CheckState(state, count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  ForEachState([&](const float* from, int64_t size) {
+  ForEachState([&](const float* from, int64_t size, const float*) {
     state = std::copy_n(from, batch_ * size, state);
   });
   return true;
@@ -74,7 +75,7 @@ bool Stream::SetState(const float* state, int64_t count, Error* error) {
   if (!CheckState(state, count, error)) return false;
   const Claim claim(this, error);
   if (!claim) return false;
-  ForEachState([&](float* to, int64_t size) {
+  ForEachState([&](float* to, int64_t size, const float*) {
     std::copy_n(state, batch_ * size, to);
     state += batch_ * size;
   });

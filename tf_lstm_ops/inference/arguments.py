@@ -199,6 +199,7 @@ def structs(
     starts: Sequence[bytes],
     values: Sequence[npt.NDArray[Any]],
     masks: Sequence[npt.NDArray[Any] | None],
+    are_lengths: bool = False,
 ) -> bytes:
     """The structs of all inputs or outputs.
 
@@ -206,6 +207,7 @@ def structs(
       starts: results of `struct`.
       values: the arrays.
       masks: a mask or None for each; empty: none has one.
+      are_lengths: whether masks are lengths.
 
     Returns:
       The bytes of all structs.
@@ -216,7 +218,8 @@ def structs(
     for k, value in enumerate(values):
         mask = masks[k] if masks else None
         address = 0 if mask is None else arrays.pointer(mask)
-        parts += [starts[k], native.addresses(arrays.pointer(value), address)]
+        start = native.with_lengths(starts[k]) if are_lengths and address else starts[k]
+        parts += [start, native.addresses(arrays.pointer(value), address)]
     return b"".join(parts)
 
 
@@ -240,6 +243,33 @@ def checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> npt.NDArray[A
         axes = ", ".join(map(str, shape))
         raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
     return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
+
+
+def checked_lengths(label: str, lengths: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Lengths as the library reads them.
+
+    Args:
+      label: how messages call them.
+      lengths: what `arrays.as_array` takes.
+      shape: that of the mask, [B, T].
+
+    Returns:
+      int32, contiguous.
+
+    Raises:
+      ValueError: they have another shape, or one is not from 0 to T.
+      TypeError: they are not integers.
+    """
+    found = arrays.as_array(label, lengths)
+    if found.shape != shape[:1]:
+        raise ValueError(f"{label} must have the shape [{shape[0]}]. Received: {found.shape}")
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"{label} must have integers. Received: {found.dtype}")
+    steps = shape[1]
+    if found.size and not 0 <= found.min() <= found.max() <= steps:
+        wrong = found[(found < 0) | (found > steps)][0]
+        raise ValueError(f"{label} must be from 0 to {steps}, the steps. Received: {wrong}")
+    return np.ascontiguousarray(found, np.int32)
 
 
 def checked_threads(threads: Any) -> int:

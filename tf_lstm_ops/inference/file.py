@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops import _activations
+from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops.inference import quantization
 
 Array = npt.NDArray[Any]
@@ -22,7 +22,7 @@ ALIGNMENT = 64  # bytes, of the file in memory and of each array
 RECURRENT, DENSE, ACTIVATION, MASKING, EMBEDDING, CONVOLUTION, DEPTHWISE = range(1, 8)
 AFFINE, NORMALIZATION, POOLING, GLOBAL_POOLING, RESHAPE, TRANSPOSITION = range(8, 14)
 REPETITION, UPSAMPLING, PADDING, CONCATENATION, COMBINATION, PAIRS, MASKS = range(14, 21)
-SLICE = 21
+SLICE, MASK_OF_LENGTHS = 21, 22
 FORWARDS, BACKWARDS, BOTH = 1, 2, 3
 MERGE_MODES = {"concat": 1, "sum": 2, "mul": 3, "ave": 4}
 RETURNS_SEQUENCE, ZERO_WHERE_MASKED, CARRIES_NORMALIZED_STATE, ORDER_OF_COMPUTATION = 1, 2, 4, 8
@@ -35,6 +35,10 @@ ARRAYS = (
     *("input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
 
+_FUNCTION_NUMBERS = "functions"  # an array of cells that have no layer normalisation
+_INDICES = {name: index for index, name in enumerate(ARRAYS)}
+_INDICES[_FUNCTION_NUMBERS] = _INDICES["input_gamma"]
+
 WEIGHT_TYPES = ("float32", "bfloat16", "int8")  # their indices are the field `weights`
 TYPED_ARRAYS = {  # by kind, those that have this type
     RECURRENT: ("kernel", "recurrent_kernel", "projection"),
@@ -45,7 +49,7 @@ _HEADER = struct.Struct("<8sIIQQ32x")
 _HEADER_2 = struct.Struct("<8sIIQ5I20x")
 _INPUT = struct.Struct("<2I6qI4x64s")
 _OUTPUT = struct.Struct("<I60x64s")
-_RECORD = struct.Struct("<8I3Q2d20Qd16x")
+_RECORD = struct.Struct("<8I3Q2d20Qd2Q")
 _NODE = struct.Struct("<3I4x8q4d16x")  # behind a record
 assert _HEADER.size == _HEADER_2.size == 64 and _RECORD.size == 256
 assert _INPUT.size == _OUTPUT.size == 128 and _RECORD.size + _NODE.size == 384
@@ -65,7 +69,10 @@ class Layer:
       name: for messages; it is not in the file.
       kind, cell, directions, merge, activation, recurrent_activation, flags, units, hidden_size,
         number, epsilon, proj_clip, input_size, weights: the fields of the record.
-      arrays: for each direction the arrays by the names of `ARRAYS`, float32.
+      arrays: for each direction the arrays by the names of `ARRAYS`, float32; and "functions" of
+        the first one, float32 [8].
+      initial: h [directions, P] and, of an LSTM, c [directions, H] at the start, float32; None:
+        zeros.
       ints, numbers: the fields of the record of a node.
     """
 
@@ -85,6 +92,7 @@ class Layer:
     proj_clip: float = 0.0
     weights: int = 0
     arrays: Sequence[Mapping[str, Array]] = ()
+    initial: Sequence[Array | None] = ()
     ints: Sequence[int] = ()
     numbers: Sequence[float] = ()
 
@@ -235,6 +243,7 @@ def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
             or layer.weights
             or (not is_plain and node.batch_axes > 1)
             or layer.activation > DENSE_FUNCTIONS["softmax"]
+            or (layer.kind == RECURRENT and _is_of_version_2(layer))
         ):
             return None
         if layer.kind in (ACTIVATION, MASKING):
@@ -245,6 +254,21 @@ def _chain(graph: Graph) -> tuple[int, list[Layer]] | None:
         size = layer.hidden_size * (2 if layer.merge == MERGE_MODES["concat"] else 1)
         layers.append(layer)
     return (input_size, layers) if [value for _, value in graph.outputs] == [x] else None
+
+
+def _is_of_version_2(layer: Layer) -> bool:
+    """Whether a recurrent layer has a function, a number or a state that version 1 lacks."""
+    functions = (layer.activation, layer.recurrent_activation)
+    is_plain = layer.cell == _cells.SIMPLE_RNN.number
+    known = (
+        [FUNCTIONS[name] for name in _activations.OF_PLAIN_RNN] if is_plain else FUNCTIONS.values()
+    )
+    has_more = (
+        any(state is not None for state in layer.initial)
+        or any(layer.ints)
+        or _FUNCTION_NUMBERS in layer.arrays[0]
+    )
+    return has_more or functions[0] not in known or functions[1] not in FUNCTIONS.values()
 
 
 def _version_1_header(input_size: int, layers: Sequence[Layer]) -> Callable[[int], bytes]:
@@ -261,11 +285,16 @@ def _written(
     parts = [tables]
     for layer, rest in records:
         offsets = [0] * (2 * len(ARRAYS))
+        initial = [0, 0]
         for direction, index, array in _arrays(layer):
             offsets[direction * len(ARRAYS) + index] = offset
             places.append((offset, array))
             offset = _padded(offset + array.nbytes)
-        parts += [_record(layer, offsets), rest]
+        for k, state in enumerate(layer.initial):
+            if state is not None:
+                places.append((offset, np.ascontiguousarray(state, "<f4")))
+                initial[k], offset = offset, _padded(offset + places[-1][1].nbytes)
+        parts += [_record(layer, offsets, initial), rest]
     content = aligned(offset)
     start = np.frombuffer(b"".join((header(offset), *parts)), np.uint8)
     content[: start.size] = start
@@ -310,9 +339,9 @@ def _arrays(layer: Layer) -> Iterator[tuple[int, int, Array]]:
         for name, array in arrays.items():
             values = np.ascontiguousarray(array, np.float32)
             if layer.weights and name in TYPED_ARRAYS[layer.kind]:
-                yield direction, ARRAYS.index(name), _typed(layer, name, values)
+                yield direction, _INDICES[name], _typed(layer, name, values)
             else:
-                yield direction, ARRAYS.index(name), values.astype("<f4", copy=False)
+                yield direction, _INDICES[name], values.astype("<f4", copy=False)
 
 
 def _typed(layer: Layer, name: str, values: Array) -> Array:
@@ -326,12 +355,12 @@ def _typed(layer: Layer, name: str, values: Array) -> Array:
     return quantization.int8_bytes(values, by_row=layer.kind == EMBEDDING)
 
 
-def _record(layer: Layer, offsets: Sequence[int]) -> bytes:
+def _record(layer: Layer, offsets: Sequence[int], initial: Sequence[int]) -> bytes:
     return _RECORD.pack(
         *(layer.kind, layer.cell, layer.directions, layer.merge),
         *(layer.activation, layer.recurrent_activation, layer.flags, layer.weights),
         *(layer.input_size, layer.units, layer.hidden_size),
-        *(layer.number, layer.epsilon, *offsets, layer.proj_clip),
+        *(layer.number, layer.epsilon, *offsets, layer.proj_clip, *initial),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-API_VERSION = 2
+API_VERSION = 3
 MAX_THREADS = 256
 
 _FILE = pathlib.Path(__file__).absolute().parent.parent / "_lib" / "libtf_lstm_ops_inference.so"
@@ -98,12 +98,14 @@ class Info(_Struct):
     )
 
 
-# tf_lstm_ops_array: struct_size, type, rank, reserved, shape; and the addresses data, mask.
+# tf_lstm_ops_array: struct_size, type, rank, mask_type, shape; and the addresses data, mask.
 _ARRAY = struct.Struct("<Iiii6q")
+_MASK_TYPE = slice(12, 16)
 _ADDRESSES = struct.Struct("<QQ")
 _SIZE = _ARRAY.size + _ADDRESSES.size
 _MAX_RANK = 6
 FLOAT32, INT32 = 0, 1
+_LENGTHS = 1  # a mask_type
 
 addresses = _ADDRESSES.pack  # of the data and the mask, 0: none
 
@@ -120,6 +122,19 @@ def packed(kind: int, shape: Sequence[int]) -> bytes:
     """
     rest = (0,) * (_MAX_RANK - len(shape))
     return _ARRAY.pack(_SIZE, kind, len(shape), 0, *shape, *rest)
+
+
+def with_lengths(content: bytes) -> bytes:
+    """A tf_lstm_ops_array whose mask is that of lengths.
+
+    Args:
+      content: of `packed`.
+
+    Returns:
+      The bytes.
+    """
+    kind = _LENGTHS.to_bytes(4, "little")
+    return content[: _MASK_TYPE.start] + kind + content[_MASK_TYPE.stop :]
 
 
 _EMPTY = packed(FLOAT32, ()) + addresses(0, 0)

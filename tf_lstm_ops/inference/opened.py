@@ -29,7 +29,7 @@ class Opened:
       handle: what functions of the library take.
       content: the bytes of the file. They must not outlive this object.
       info: what the library says of it.
-      inputs, masks: what the arguments x and mask of a call consist of.
+      inputs, masks, lengths: what the arguments x, mask and lengths of a call consist of.
       outputs: what the result and the argument out consist of.
       layers: the number of layers.
       state_shapes: as of `Session`.
@@ -56,6 +56,7 @@ class Opened:
         outputs = arguments.specs("output", handle, info.output_count)
         self.inputs = arguments.Arguments("x", inputs, summary.input_structure)
         self.masks = arguments.Arguments("mask", inputs, summary.input_structure)
+        self.lengths = arguments.Arguments("lengths", inputs, summary.input_structure)
         self.outputs = arguments.Arguments("out", outputs, summary.output_structure)
         structures = summary.input_structure, summary.output_structure
         self.is_single = not any(structures) and inputs[0].dtype == "float32"

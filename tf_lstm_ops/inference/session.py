@@ -181,11 +181,20 @@ class Session:
         """
         _files.write(_files.checked(path), self._opened.content)
 
-    def __call__(self, x: Any, mask: Any = None, out: Any = None) -> Any:
+    def __call__(self, x: Any, mask: Any = None, out: Any = None, *, lengths: Any = None) -> Any:
         """Computes whole sequences from zero states.
 
         A session of a model with several inputs takes a list or a dictionary of them, as the model
-        does, and so for masks. It returns and takes several outputs likewise.
+        does, and so for masks and lengths. It returns and takes several outputs likewise.
+
+        >>> import numpy as np
+        >>> from tf_lstm_ops.inference import Session, layers
+        >>> weights = [np.ones((8, 16)), np.ones((4, 16)), np.zeros(16)]
+        >>> session = Session.from_layers([layers.LSTM(weights)])
+        >>> x = np.ones((2, 5, 8), "float32")
+        >>> same = session(x, lengths=[3, 5])[0] == session(x[:1, :3])[0]
+        >>> bool(same.all())
+        True
 
         Args:
           x: an array of the shape in `inputs`, such as [B, T, I]: anything that NumPy converts to
@@ -195,6 +204,8 @@ class Session:
           mask: boolean [B, T], False at steps that do not count; None: all count.
           out: float32, C-contiguous, of the shape of the result, which is written to it. Without it
             the call allocates a new array.
+          lengths: integers [B], the number of the first steps of each row that count, from 0 to T:
+            a mask that is True for them, with the same results. None: see mask.
 
         Returns:
           [B, T, O] if `returns_sequence`, else [B, O]; or what the layers make of it. With T = 0
@@ -202,8 +213,9 @@ class Session:
 
         Raises:
           ValueError: a shape is wrong, x is not an array that NumPy can read, an index is out of
-            range, or out is not contiguous or shares memory with x.
-          TypeError: x or mask has no real numbers, or out is not float32.
+            range, out is not contiguous or shares memory with x, a length is out of range, or
+            there are a mask and lengths.
+          TypeError: x or mask has no real numbers, lengths are not integers, or out is not float32.
           MemoryError: there is no memory.
         """
         own = self._opened
@@ -221,11 +233,13 @@ class Session:
             results = [np.empty(shape, np.float32) for shape in call.output_shapes]
         else:
             results = own.checked_out(out, call.output_shapes, inputs)
-        masks = () if mask is None else self._checked_masks(mask, shapes)
+        has_lengths = lengths is not None
+        masks = () if mask is None and not has_lengths else self._valid(mask, lengths, shapes)
         if call.has_output:
+            given = arguments.structs(call.inputs, inputs, masks, has_lengths)
             native.call(
                 "session_run_arrays",
-                *(own.handle, arguments.structs(call.inputs, inputs, masks), len(inputs)),
+                *(own.handle, given, len(inputs)),
                 *(arguments.structs(call.outputs, results, ()), len(results)),
                 names=own.names,
             )
@@ -248,13 +262,17 @@ class Session:
         self._calls[shapes] = call
         return call
 
-    def _checked_masks(self, mask: Any, shapes: _Shapes) -> list[file.Array | None]:
-        """The masks as the library reads them: not 0 where a step is valid."""
-        masks: list[file.Array | None] = []
-        given = self._opened.masks.flat(mask)
-        for label, value, shape in zip(self._opened.masks.labels, given, shapes, strict=True):
-            masks.append(None if value is None else arguments.checked_mask(label, value, shape[:2]))
-        return masks
+    def _valid(self, mask: Any, lengths: Any, shapes: _Shapes) -> list[file.Array | None]:
+        """The masks or the lengths as the library reads them."""
+        if mask is not None and lengths is not None:
+            raise ValueError("a call has a mask or lengths, not both")
+        own = self._opened
+        given, value = (own.lengths, lengths) if mask is None else (own.masks, mask)
+        check = arguments.checked_lengths if mask is None else arguments.checked_mask
+        return [
+            None if each is None else check(label, each, shape[:2])
+            for label, each, shape in zip(given.labels, given.flat(value), shapes, strict=True)
+        ]
 
     def stream(self, batch: int = 1) -> Stream:
         """Opens a stream, which computes the model step by step and keeps the states.

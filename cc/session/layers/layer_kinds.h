@@ -35,6 +35,7 @@ std::unique_ptr<Layer> ReadCombination(NodeReader* reader);
 std::unique_ptr<Layer> ReadPairs(NodeReader* reader);
 std::unique_ptr<Layer> ReadMaskCombination(NodeReader* reader);
 std::unique_ptr<Layer> ReadSlice(NodeReader* reader);
+std::unique_ptr<Layer> ReadMaskOfLengths(NodeReader* reader);
 
 // A bit of LayerKind::masks for operand k.
 constexpr uint32_t MaskOperand(int k) { return uint32_t{1} << k; }
@@ -76,6 +77,7 @@ constexpr LayerKind kLayerKinds[] = {
     {"combination of masks", ReadMaskCombination, 1, kMaxOperands, false,
      kAllMasks},
     {"slice", ReadSlice, 1, 1, false, 0},
+    {"mask of lengths", ReadMaskOfLengths, 2, 2, true, 0},
 };
 constexpr uint32_t kLayerKindCount =
     sizeof(kLayerKinds) / sizeof(kLayerKinds[0]);

@@ -1,5 +1,7 @@
 // ReadRecurrent: the fields of a recurrent layer.
 
+#include <cmath>
+
 #include "session/layers/layer_kinds.h"
 #include "session/layers/recurrent.h"
 
@@ -17,16 +19,15 @@ enum FileCell : uint32_t {
 };
 enum Directions : uint32_t { kForwards = 1, kBackwards = 2, kBoth = 3 };
 
-constexpr auto kRelu = static_cast<uint32_t>(Activation::kRelu);
-constexpr auto kTanh = static_cast<uint32_t>(Activation::kTanh);
-constexpr auto kSigmoid = static_cast<uint32_t>(Activation::kSigmoid);
-constexpr auto kLastActivation = static_cast<uint32_t>(Activation::kCount) - 1;
+// Numbers in the array `functions`: alpha and beta of the functions of the
+// gates, the candidate and the cell state, the bound of their arguments, 0.
+constexpr int kFunctionNumbers = 8;
 
 bool HasLayerNorm(uint32_t cell) {
   return cell == kLayerNormLstmCell || cell == kLayerNormGruCell;
 }
 
-CellKind CellOf(uint32_t cell, uint32_t activation) {
+CellKind CellOf(uint32_t cell, const LstmActivations& functions) {
   switch (cell) {
     case kResetAfterGruCell:
       return CellKind::kGru;
@@ -37,30 +38,42 @@ CellKind CellOf(uint32_t cell, uint32_t activation) {
     case kLayerNormGruCell:
       return CellKind::kLayerNormGru;
     case kSimpleRnnCell:
-      return SimpleRnnCell(static_cast<Activation>(activation));
+      return SimpleRnnCell(functions.gate[kGateC], functions.bound);
     default:
       return CellKind::kLstm;
   }
 }
 
-// Reads the functions into `keras`. Returns that of the candidate.
-uint32_t ReadActivations(NodeReader* reader, uint32_t cell, KerasLayer* keras) {
-  uint32_t low = 0, high = kLastActivation;
-  uint32_t recurrent_low = 0, recurrent_high = kLastActivation;
-  if (cell == kSimpleRnnCell) {
-    low = kRelu;
-    high = kTanh;
-    recurrent_high = 0;
-  } else if (HasLayerNorm(cell)) {
-    low = high = kTanh;
-    recurrent_low = recurrent_high = kSigmoid;
+// Reads the functions of the cell, with their numbers.
+LstmActivations ReadFunctions(NodeReader* reader, uint32_t cell) {
+  if (HasLayerNorm(cell)) {
+    constexpr auto kTanh = static_cast<uint32_t>(Activation::kTanh);
+    constexpr auto kSigmoid = static_cast<uint32_t>(Activation::kSigmoid);
+    reader->Activation(kTanh, kTanh);
+    reader->RecurrentActivation(kSigmoid, kSigmoid);
+    return {};
   }
-  const uint32_t activation = reader->Activation(low, high);
-  keras->options.activations =
-      KerasActivations(static_cast<Activation>(activation),
-                       static_cast<Activation>(reader->RecurrentActivation(
-                           recurrent_low, recurrent_high)));
-  return activation;
+  const NodeReader::CellFunctions read =
+      reader->Functions(cell != kSimpleRnnCell, cell == kLstmCell);
+  LstmActivations functions =
+      KerasActivations(static_cast<Activation>(read.candidate),
+                       static_cast<Activation>(read.gates));
+  functions.state = static_cast<Activation>(read.state);
+  const float* numbers =
+      reader->Array(0, kFunctions, read.has_numbers, {kFunctionNumbers});
+  if (numbers == nullptr) return functions;
+  for (int k = 0; k < kFunctionNumbers; ++k) {
+    if (std::isfinite(numbers[k]) && (k < 6 || numbers[k] >= 0) &&
+        (k < 7 || numbers[k] == 0)) {
+      continue;
+    }
+    reader->Fail("number %d of its functions is %g", k, numbers[k]);
+  }
+  for (int k = 0; k < 3; ++k) {
+    functions.numbers[k] = {numbers[2 * k], numbers[2 * k + 1]};
+  }
+  functions.bound = numbers[6];
+  return functions;
 }
 
 void ReadFlags(NodeReader* reader, uint32_t cell, uint32_t directions,
@@ -126,7 +139,8 @@ std::unique_ptr<Layer> ReadRecurrent(NodeReader* reader) {
   keras.go_backwards = directions == kBackwards;
   fields.merge =
       static_cast<Merge>(is_both ? reader->Merge(1, 4) : reader->Merge(0, 0));
-  keras.cell = CellOf(cell, ReadActivations(reader, cell, &keras));
+  keras.options.activations = ReadFunctions(reader, cell);
+  keras.cell = CellOf(cell, keras.options.activations);
   ReadFlags(reader, cell, directions, &fields);
   fields.is_lstm = cell == kLstmCell || cell == kLayerNormLstmCell;
   fields.input_size = reader->InputSize();
@@ -144,6 +158,12 @@ std::unique_ptr<Layer> ReadRecurrent(NodeReader* reader) {
   }
   for (int d = 0; d < fields.directions; ++d) {
     ReadWeights(reader, cell, d, &fields);
+  }
+  fields.initial[0] =
+      reader->InitialState(0, fields.directions, fields.hidden_size);
+  if (fields.is_lstm) {
+    fields.initial[1] =
+        reader->InitialState(1, fields.directions, fields.units);
   }
   if (!reader->ok()) return nullptr;
   return std::make_unique<RecurrentLayer>(fields);

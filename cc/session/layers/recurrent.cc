@@ -40,6 +40,13 @@ Shape RecurrentLayer::state_shape(int k) const {
   return shape;
 }
 
+const float* RecurrentLayer::initial_state(int k) const {
+  const int kind = k % fields_.states_of_direction();
+  const float* from = fields_.initial[kind];
+  const int direction = k / fields_.states_of_direction();
+  return from ? from + direction * state_shape(k).dims[0] : nullptr;
+}
+
 bool RecurrentLayer::Infer(const Shape* in, int in_count, Shape* out,
                            Error* error) const {
   if (!RequireRank(in[0], 3, error) ||
@@ -78,13 +85,34 @@ bool RecurrentLayer::Infer(const Shape* in, int in_count, Shape* out,
   return true;
 }
 
-// The states of a pass: operands or zeros, and outputs or nothing.
+// Zeros or the initial states of the layer, [N, H] of each state. All zeros are
+// the same ones.
+float* RecurrentLayer::InitialStates(const LayerCall& call) const {
+  const int64_t size = call.in[0].shape.dims[0] * fields_.units;
+  if (!fields_.initial[0] && !fields_.initial[1]) {
+    float* zeros = call.memory->Floats(0, size);
+    std::memset(zeros, 0, size * sizeof(float));
+    return zeros;
+  }
+  float* found = call.memory->Floats(0, state_count() * size);
+  for (int k = 0; k < state_count(); ++k) {
+    FillRows(initial_state(k), state_shape(k).dims[0], call.in[0].shape.dims[0],
+             found + k * size);
+  }
+  return found;
+}
+
+// The states of a pass: operands or `initial`, and outputs or nothing.
 void RecurrentLayer::SetStates(const LayerCall& call, int direction,
-                               float* zeros, LayerForward<float>* pass) const {
+                               float* initial_states,
+                               LayerForward<float>* pass) const {
   const int first = direction * fields_.states_of_direction();
+  const bool has_own = fields_.initial[0] || fields_.initial[1];
+  const int64_t size = call.in[0].shape.dims[0] * fields_.units;
   const auto initial = [&](int k) -> const float* {
     const int operand = 2 + first + k;
-    return operand < call.in_count ? call.in[operand].floats() : zeros;
+    if (operand < call.in_count) return call.in[operand].floats();
+    return initial_states + (has_own ? (first + k) * size : 0);
   };
   const auto final_state = [&](int k) -> float* {
     return fields_.returns_state ? call.out[1 + first + k].floats() : nullptr;
@@ -102,11 +130,7 @@ void RecurrentLayer::RunDirections(const LayerCall& call, float* h,
   const int64_t batch = call.in[0].shape.dims[0],
                 time = call.in[0].shape.dims[1];
   const int count = fields_.directions;
-  float* zeros = nullptr;
-  if (call.in_count <= 2) {
-    zeros = call.memory->Floats(0, batch * fields_.units);
-    std::memset(zeros, 0, batch * fields_.units * sizeof(float));
-  }
+  float* initial = call.in_count <= 2 ? InitialStates(call) : nullptr;
   std::array<const cpu::FrozenLayer*, kMaxDirections> layers = {};
   std::array<LayerForward<float>, kMaxDirections> passes;
   const bool* mask = call.in_count > 1 ? call.in[1].mask() : nullptr;
@@ -117,7 +141,7 @@ void RecurrentLayer::RunDirections(const LayerCall& call, float* h,
     call.memory->valid[d].Assign(pass.sequence);
     pass.x = call.in[0].floats();
     pass.x_stride = fields_.input_size;
-    SetStates(call, d, zeros, &pass);
+    SetStates(call, d, initial, &pass);
     pass.h = h + d * h_of_direction;
     pass.h_stride = h_stride;
     pass.fill = fields_.keras.fill();
@@ -136,7 +160,8 @@ void RecurrentLayer::WithoutSteps(const LayerCall& call) const {
     if (k + 1 < call.in_count) {
       std::copy_n(call.in[k + 1].floats(), count, call.out[k].floats());
     } else {
-      std::fill_n(call.out[k].floats(), count, 0.0F);
+      FillRows(initial_state(k - 1), state_shape(k - 1).dims[0],
+               call.out[k].shape.dims[0], call.out[k].floats());
     }
   }
 }

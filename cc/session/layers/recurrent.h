@@ -29,6 +29,8 @@ struct RecurrentFields {
   struct Matrices {
     GateMatrices<const float> kernel, recurrent_kernel, projection;
   } matrices[kMaxDirections];
+  // Initial h [directions, P] and c [directions, H], or null for zeros.
+  const float* initial[2] = {};
 
   int states_of_direction() const { return is_lstm ? 2 : 1; }
   // Features of the output.
@@ -55,6 +57,7 @@ class RecurrentLayer : public Layer {
     return fields_.directions * fields_.states_of_direction();
   }
   Shape state_shape(int k) const override;
+  const float* initial_state(int k) const override;
   std::unique_ptr<StreamLayer> NewStreamLayer(int64_t batch,
                                               int threads) const override;
 
@@ -67,7 +70,8 @@ class RecurrentLayer : public Layer {
   struct Sequences;
   void RunDirections(const LayerCall& call, float* h, int64_t h_stride,
                      int64_t h_of_direction) const;
-  void SetStates(const LayerCall& call, int direction, float* zeros,
+  float* InitialStates(const LayerCall& call) const;
+  void SetStates(const LayerCall& call, int direction, float* initial_states,
                  LayerForward<float>* pass) const;
   void WithoutSteps(const LayerCall& call) const;
 

@@ -168,6 +168,8 @@ void Activate(Activation f, const float* x, float* y, int64_t n) {
     TF_LSTM_OPS_ACTIVATIONS(TF_LSTM_OPS_ACTIVATE)
     TF_LSTM_OPS_ACTIVATE(kHardSigmoidFifth, )
 #undef TF_LSTM_OPS_ACTIVATE
+    default:  // those with numbers are of cells only
+      return;
   }
 }
 
