@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tf_lstm_ops import _activations
@@ -14,7 +14,7 @@ from tf_lstm_ops.inference.from_torch.entry import (
     Kind,
     channels_first,
 )
-from tf_lstm_ops.inference.layers.activations import Function
+from tf_lstm_ops.inference.layers.activations import GELU, Function, clipped
 
 _LINEAR_FROM = 20.0  # log(1 + e^20) is 20 in float32
 
@@ -39,23 +39,14 @@ def _leaky_relu(entry: Entry, order: str) -> Sequence[layers.Layer]:
 
 
 def _hardtanh(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    low, high = entry.options["min_val"], entry.options["max_val"]
-    if (low, high) == (-1, 1):
-        return _activation(entry, "hard_tanh")
-    if low == 0 < high:
-        return [layers.ReLU(high, name=entry.label)]
-    entry.refuse(
-        "a session has min_val=-1 with max_val=1, and min_val=0 with any max_val. Received: "
-        f"min_val={low}, max_val={high}"
-    )
+    return clipped(entry.options["min_val"], entry.options["max_val"], entry.label)
 
 
 def _gelu(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    names: Mapping[Any, Function] = {"none": "gelu", "tanh": ("gelu_tanh", ())}
     approximate = entry.options["approximate"]
-    if approximate not in names:
+    if approximate not in GELU:
         entry.refuse(f"approximate must be 'none' or 'tanh'. Received: {approximate!r}")
-    return _activation(entry, names[approximate])
+    return _activation(entry, GELU[approximate])
 
 
 def _softplus(entry: Entry, order: str) -> Sequence[layers.Layer]:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from tf_lstm_ops._refusal import naming
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.from_torch.entry import BCT, BTC, ORDERS, Entry
 from tf_lstm_ops.inference.from_torch.kinds import KINDS
@@ -87,7 +88,9 @@ class Plan:
                 "it makes the number of steps part of the features, so this number must be known. "
                 "Begin the list with layers.Input((T, F)), T steps of F features"
             )
-        self._add(Step(entry, KINDS[entry.kind].build(entry, order), order))
+        with naming(entry.label):
+            made = kind.build(entry, order)
+        self._add(Step(entry, made, order))
 
     def _narrow(self, entry: Entry, wanted: Sequence[str]) -> None:
         """Keeps the orders that a module takes, or begins a run of another order."""

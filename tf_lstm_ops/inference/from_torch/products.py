@@ -48,8 +48,7 @@ def _zeros(entry: Entry, size: int) -> tuple[int, int]:
 
 def _conv(entry: Entry, order: str) -> Sequence[layers.Layer]:
     weight = _ranked(entry, "weight", 3)
-    units, channels, size = weight.shape
-    padding, mode = _zeros(entry, size), entry.options["padding_mode"]
+    padding, mode = _zeros(entry, weight.shape[2]), entry.options["padding_mode"]
     before: list[layers.Layer] = []
     if mode == "reflect":
         if any(padding):
@@ -57,18 +56,16 @@ def _conv(entry: Entry, order: str) -> Sequence[layers.Layer]:
         padding = (0, 0)
     elif mode != "zeros":
         entry.refuse(f"padding_mode must be 'zeros' or 'reflect'. Received: {mode!r}")
-    groups = entry.integer("groups")
-    arguments: dict[str, Any] = {
-        "bias": entry.arrays.get("bias"),
-        "strides": entry.integer("stride"),
-        "padding": padding if any(padding) else "valid",
-        "dilation_rate": entry.integer("dilation"),
-        "name": entry.label,
-    }
-    if groups > 1 and channels == 1 and units == groups:
-        return [*before, layers.DepthwiseConv1D(weight.transpose(2, 0, 1), **arguments)]
-    kernel = weight.transpose(2, 1, 0)
-    return [*before, layers.Conv1D(kernel, groups=groups, **arguments)]
+    conv = layers.Conv1D(
+        weight.transpose(2, 1, 0),
+        bias=entry.arrays.get("bias"),
+        strides=entry.integer("stride"),
+        padding=padding if any(padding) else "valid",
+        dilation_rate=entry.integer("dilation"),
+        groups=entry.integer("groups"),
+        name=entry.label,
+    )
+    return [*before, conv]
 
 
 def _batch_norm(entry: Entry, order: str) -> Sequence[layers.Layer]:

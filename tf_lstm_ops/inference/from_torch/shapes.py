@@ -7,43 +7,21 @@ from typing import Any
 
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import BCT, BTC, Entry, Kind, channels_first
+from tf_lstm_ops.inference.layers.shapes import pooling
 
 
-def _windows(entry: Entry) -> tuple[int, int, int]:
-    """The size, stride and padding of a pooling."""
-    entry.require("ceil_mode", False)
-    size = entry.integer("kernel_size")
-    stride = size if entry.options["stride"] is None else entry.integer("stride")
-    return size, stride, entry.integer("padding")
+def _pool(kind: Any) -> Any:
+    def build(entry: Entry, order: str) -> Sequence[layers.Layer]:
+        entry.require("ceil_mode", False)
+        if kind is layers.MaxPooling1D:
+            entry.require("dilation", 1)
+            entry.require("return_indices", False)
+        size = entry.integer("kernel_size")
+        stride = size if entry.options["stride"] is None else entry.integer("stride")
+        padding, counts = entry.integer("padding"), entry.options.get("count_include_pad", False)
+        return pooling(kind, size, stride, (padding, padding), counts, entry.label)
 
-
-def _is_same(size: int, stride: int, padding: int) -> bool:
-    return stride == 1 and size == 2 * padding + 1
-
-
-def _max_pool(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    size, stride, padding = _windows(entry)
-    if entry.integer("dilation") != 1 or entry.options["return_indices"]:
-        entry.refuse("a session has dilation=1 and return_indices=False only")
-    if padding and not _is_same(size, stride, padding):
-        entry.refuse(
-            "a session has padding=0, or padding=(kernel_size - 1) / 2 with stride=1. Received: "
-            f"kernel_size={size}, stride={stride}, padding={padding}"
-        )
-    return [layers.MaxPooling1D(size, stride, "same" if padding else "valid", entry.label)]
-
-
-def _avg_pool(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    size, stride, padding = _windows(entry)
-    if padding and not entry.options["count_include_pad"]:
-        if not _is_same(size, stride, padding):
-            entry.refuse(
-                "with count_include_pad=False a session has padding=0, or padding=(kernel_size - "
-                f"1) / 2 with stride=1. Received: padding={padding}"
-            )
-        return [layers.AveragePooling1D(size, stride, "same", entry.label)]
-    pool = layers.AveragePooling1D(size, stride, name=entry.label)
-    return [layers.ZeroPadding1D(padding, entry.label), pool] if padding else [pool]
+    return build
 
 
 def _adaptive(make: Any) -> Any:
@@ -107,8 +85,10 @@ _POOL: dict[str, Any] = {"kernel_size": None, "stride": None, "padding": 0, "cei
 KINDS = {
     **dict.fromkeys(("Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"), _NOTHING),
     **dict.fromkeys(("AlphaDropout", "FeatureAlphaDropout"), _NOTHING),
-    "MaxPool1d": _of_channels(_max_pool, **_POOL, dilation=1, return_indices=False),
-    "AvgPool1d": _of_channels(_avg_pool, **_POOL, count_include_pad=True),
+    "MaxPool1d": _of_channels(
+        _pool(layers.MaxPooling1D), **_POOL, dilation=1, return_indices=False
+    ),
+    "AvgPool1d": _of_channels(_pool(layers.AveragePooling1D), **_POOL, count_include_pad=True),
     "AdaptiveAvgPool1d": _of_channels(_adaptive(layers.GlobalAveragePooling1D), output_size=None),
     "AdaptiveMaxPool1d": _of_channels(
         _adaptive(layers.GlobalMaxPooling1D), output_size=None, return_indices=False
