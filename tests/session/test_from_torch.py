@@ -1,6 +1,7 @@
 """Sessions of modules of PyTorch, beside PyTorch in float64."""
 
 import copy
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.inference import Session, layers
-from tf_lstm_ops.inference.from_torch.kinds import KINDS
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is not installed")
@@ -166,8 +166,11 @@ def test_state_dicts(kind: str, rng: np.random.Generator) -> None:
     module = (RECURRENT | FEATURES | CHANNELS)[kind]()
     with_random_values(module)
     name, first = type(module).__name__, layers.Input((None, C))
-    known = KINDS[name].options
-    options = {each: getattr(module, each) for each in known if hasattr(module, each)}
+    arguments = inspect.signature(type(module).__init__).parameters
+    if isinstance(module, nn.RNNBase):
+        arguments = {*inspect.signature(nn.RNNBase.__init__).parameters, "nonlinearity"} - {"mode"}
+    options = {each: getattr(module, each) for each in arguments if hasattr(module, each)}
+    options = {k: v is not None if isinstance(v, torch.Tensor) else v for k, v in options.items()}
     state = {f"m.{key}": tensor for key, tensor in module.state_dict().items()}
     got, x = Session.from_torch(state, [first, ("m.", name, options)]), floats(rng)
     np.testing.assert_array_equal(got(x), Session.from_torch([first, module])(x))
@@ -340,6 +343,21 @@ def test_refusals(kind: str) -> None:
     with pytest.raises(ValueError, match=text) as raised:
         Session.from_torch(made())
     assert len(str(raised.value)) < 500
+
+
+def test_several_refusals_are_said_at_once() -> None:
+    inner = nn.Sequential(nn.Linear(C, C), nn.MaxPool2d(2), nn.AvgPool1d(4, ceil_mode=True))
+    with pytest.raises(ValueError) as raised:
+        Session.from_torch([nn.Softplus(2), inner, nn.Conv2d(1, 1, 2), nn.Linear(C, 2)])
+    what = "a session does not compute torch.nn"
+    page = "The reference page 'Models of other programs in sessions' lists the classes"
+    assert str(raised.value).splitlines() == [
+        "4 modules are refused:",
+        "module 0 (Softplus): a session has beta=1 only. Received: beta=2",
+        f"module 1.1 (MaxPool2d): {what}.MaxPool2d. {page}",
+        "module 1.2 (AvgPool1d): a session has ceil_mode=False only. Received: ceil_mode=True",
+        f"module 2 (Conv2d): {what}.Conv2d. {page}",
+    ]
 
 
 def test_elements_of_a_list() -> None:
