@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, reordered
 from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.checkpoints.contents import Variable
 from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.arrays import Array, reordered
 from tf_lstm_ops.weights.canonical import CellWeights, class_of
 
 if TYPE_CHECKING:

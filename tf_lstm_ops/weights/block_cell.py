@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
 if TYPE_CHECKING:

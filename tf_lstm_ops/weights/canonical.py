@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any, ClassVar
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, require_shape
 from tf_lstm_ops._refusal import require, within
-from tf_lstm_ops.weights.arrays import Array, require_shape
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

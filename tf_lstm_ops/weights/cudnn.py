@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tf_lstm_ops._arrays import Array, as_numbers, require_shape
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.cudnn_layout import Model
-from tf_lstm_ops.weights.arrays import Array, as_numbers, require_shape
 from tf_lstm_ops.weights.canonical import Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tf_lstm_ops import _deviation, _received, _targets
+from tf_lstm_ops._arrays import Array, as_array, as_numbers, require_shape
 from tf_lstm_ops._refusal import Refused, require
 from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.arrays import Array, as_array, as_numbers, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _cells, _keras_private
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array
 
 # Keras 2: clip(0.2 z + 0.5, 0, 1). Keras 3: clip(z / 6 + 0.5, 0, 1). So Keras 3's function of
 # 1.2 z is Keras 2's function of z.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.block_cell import BlockCellFormat
 from tf_lstm_ops.weights.canonical import CellWeights
 from tf_lstm_ops.weights.checkpoint import CheckpointFormat

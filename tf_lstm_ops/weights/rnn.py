@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tf_lstm_ops import _activations, _cells
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.weights import onnx_file
-from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.canonical import CellWeights
 from tf_lstm_ops.weights.cudnn import CudnnFormat
 from tf_lstm_ops.weights.keras import KerasFormat, recurrent_layers

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tf_lstm_ops import _cells, _received
+from tf_lstm_ops._arrays import Array, as_numbers, require_shape
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array, as_numbers, require_shape
 from tf_lstm_ops.weights.canonical import CellWeights, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tf_lstm_ops._arrays import Array, as_numbers
 from tf_lstm_ops._refusal import refused
 from tf_lstm_ops.inference.layers import Layer, checks
-from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 # The orders of the axes of a tensor [B, T, C] in PyTorch. A session has the first one.
 BTC, TBC, BCT = "[B, T, C]", "[T, B, C]", "[B, C, T]"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.inference.from_torch import functions, products, recurrent, shapes
 from tf_lstm_ops.inference.from_torch.entry import Entry, Kind
-from tf_lstm_ops.weights.arrays import Array
 
 KINDS: Mapping[str, Kind] = {
     **recurrent.KINDS,

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.inference import file, layers, source_check
 from tf_lstm_ops.inference.from_torch.entry import Entry
 from tf_lstm_ops.inference.from_torch.kinds import KINDS
 from tf_lstm_ops.inference.from_torch.plan import Step, axes
-from tf_lstm_ops.weights.arrays import Array
 
 _SHORT, _LONG = 2, 7  # steps of the output for random inputs
 _OF_WHOLE = (

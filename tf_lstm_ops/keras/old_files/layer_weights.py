@@ -9,9 +9,9 @@ import keras
 import numpy as np
 
 from tf_lstm_ops import _cells, _keras_private
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.keras.old_files.arguments import LINEAR
 from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 # The number of gates of a cell, by the name of its class or of a base.
