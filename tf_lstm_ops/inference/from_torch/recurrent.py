@@ -10,7 +10,7 @@ from tf_lstm_ops._refusal import naming
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import BTC, TBC, Entry, Kind
 from tf_lstm_ops.inference.layers.recurrent import layer_class
-from tf_lstm_ops.weights.canonical import class_of
+from tf_lstm_ops.weights import class_of
 
 
 def _build(entry: Entry, order: str) -> Sequence[layers.Layer]:
