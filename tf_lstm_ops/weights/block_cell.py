@@ -57,16 +57,15 @@ def from_block_cell(
       wci, wcf, wco: [H] each if the op was used with use_peephole, else None.
       gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
       forget_bias: the op's attribute, which is added to the bias; for BlockLSTMV2 0.
-      projection: [H, P], the projection of a cell such as TensorFlow 1's
-        ``LSTMCell(num_proj=P)``; None for the ops, which have none. It shows that w has P rows
-        for h instead of H.
+      projection: [H, P], the projection of a cell such as TensorFlow 1's ``LSTMCell(num_proj=P)``;
+        None for the ops, which have none. It shows that w has P rows for h instead of H.
 
     Returns:
       The weights of one layer of one direction.
 
     Raises:
-      ValueError: the shapes are inconsistent; only some of the peepholes are given; gate_order
-        is neither "ICFO" nor "IFCO"; or b is of integers and forget_bias is no integer.
+      ValueError: the shapes are inconsistent; only some of the peepholes are given; gate_order is
+        neither "ICFO" nor "IFCO"; or b is of integers and forget_bias is no integer.
     """
     _check_gate_order(gate_order)
     matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
@@ -106,8 +105,8 @@ def to_block_cell(self: Weights, *, gate_order: str, forget_bias: float) -> Bloc
       The arrays w, b, wci, wcf and wco.
 
     Raises:
-      ValueError: there is more than one layer or direction, or a projection; gate_order is
-        neither "ICFO" nor "IFCO"; or the weights are integers and forget_bias is not.
+      ValueError: there is more than one layer or direction, or a projection; gate_order is neither
+        "ICFO" nor "IFCO"; or the weights are integers and forget_bias is not.
     """
     _check_gate_order(gate_order)
     require(

@@ -29,10 +29,10 @@ def from_checkpoint(
 
     Args:
       path: a TensorFlow checkpoint (its prefix, one of its files or its folder), a folder of a
-        SavedModel, a frozen graph (.pb), or a file .h5, .hdf5, .keras, .weights.h5 or
-        .safetensors. TensorFlow is imported only for the first three.
-      layer: which weights, where the file has several: a name that the error lists, or its
-        first parts, such as the name of the Keras layer.
+        SavedModel, a frozen graph (.pb), or a file .h5, .hdf5, .keras, .weights.h5 or .safetensors.
+        TensorFlow is imported only for the first three.
+      layer: which weights, where the file has several: a name that the error lists, or its first
+        parts, such as the name of the Keras layer.
       forget_bias: what is added to the bias of the forget gate; None: what the program of the
         family adds at run time, by its defaults: 1 for cells of TensorFlow 1, magenta and ELMo,
         else 0. A GRU has none.
@@ -43,8 +43,8 @@ def from_checkpoint(
     Raises:
       ImportError: a package that reads this kind of file is not installed.
       OSError: there is no such file, or it cannot be read.
-      ValueError: the file is damaged or of no known kind; it has no such weights, or several
-        and `layer` names none of them; or the layer has layer normalisation.
+      ValueError: the file is damaged or of no known kind; it has no such weights, or several and
+        `layer` names none of them; or the layer has layer normalisation.
     """
     return of_candidate(cls, checkpoints.chosen(path, cls._CELL.modes, layer), forget_bias)
 

@@ -81,8 +81,8 @@ def to_cudnn(self: Weights, *, input_mode: str = "linear_input") -> Array:
       [params_size], in cuDNN's layout.
 
     Raises:
-      ValueError: there are peepholes; reset_after is False; or the first layer skips its input,
-        but its kernel is not the identity for each gate.
+      ValueError: there are peepholes; reset_after is False; or the first layer skips its input, but
+        its kernel is not the identity for each gate.
     """
     self._require_reset_after("cuDNN's GRU")
     require(self.cells[0].peephole is None, "cuDNN has no peepholes; use to_keras or to_onnx")

@@ -18,20 +18,20 @@ def from_keras(cls: type[Self], source: Any) -> Self:
     """From a Keras layer.
 
     Args:
-      source: a StackedLSTM or StackedGRU; or a recurrent layer, a Bidirectional around one, or
-        what their `get_weights()` returns (arrays, tensors or variables); or a list of these
-        for the layers of a multi-layer RNN, the first layer first. The arrays of CuDNNLSTM and
-        CuDNNGRU of Keras 2 are known by the size of their bias. Of a layer of tf_keras with
-        recurrent_activation="hard_sigmoid", the gates' columns are scaled by 1.2, so that
-        Keras 3's hard_sigmoid of them is that of Keras 2.
+      source: a StackedLSTM or StackedGRU; or a recurrent layer, a Bidirectional around one, or what
+        their `get_weights()` returns (arrays, tensors or variables); or a list of these for the
+        layers of a multi-layer RNN, the first layer first. The arrays of CuDNNLSTM and CuDNNGRU of
+        Keras 2 are known by the size of their bias. Of a layer of tf_keras with
+        recurrent_activation="hard_sigmoid", the gates' columns are scaled by 1.2, so that Keras 3's
+        hard_sigmoid of them is that of Keras 2.
 
     Returns:
       The weights of all layers.
 
     Raises:
-      ValueError: the weights have other shapes than this kind of layer, the sizes of two layers
-        are inconsistent, a layer is not built yet, or one has a replaced method or cell, or an
-        argument that the formats do not have, such as layer_normalization.
+      ValueError: the weights have other shapes than this kind of layer, the sizes of two layers are
+        inconsistent, a layer is not built yet, or one has a replaced method or cell, or an argument
+        that the formats do not have, such as layer_normalization.
     """
     if hasattr(source, "_arrays_by_layer"):
         _require_known(source)

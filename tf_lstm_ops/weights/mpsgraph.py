@@ -49,8 +49,8 @@ def from_mpsgraph(
     """From the arguments of MPSGraph's LSTM, of one direction or two.
 
     Args:
-      input_weight: [D*4H, I]; or None, if the source holds the products with it: I is then
-        D*4H, and the kernel the identity.
+      input_weight: [D*4H, I]; or None, if the source holds the products with it: I is then D*4H,
+        and the kernel the identity.
       recurrent_weight: [4H, H] or [2, 4H, H]; gates i, f, c, o.
       bias: [D*4H], or None for zero.
       peephole: [4H] or [2, 4H]; None without peepholes.
@@ -60,8 +60,8 @@ def from_mpsgraph(
       The weights of one layer.
 
     Raises:
-      ValueError: the shapes are inconsistent, or a peephole of c or o is not zero. Only
-        MPSGraph multiplies these by the previous cell state.
+      ValueError: the shapes are inconsistent, or a peephole of c or o is not zero. Only MPSGraph
+        multiplies these by the previous cell state.
     """
     recurrent = as_numbers("recurrent_weight", recurrent_weight)
     lead = (2,) if recurrent.ndim == 3 else ()
@@ -105,8 +105,8 @@ def to_mpsgraph(self: Weights, *, forget_gate_last: bool = False) -> MPSGraph:
       The arrays input_weight, recurrent_weight, bias and peephole.
 
     Raises:
-      ValueError: there is more than one layer or a projection; or a peephole of the output gate
-        is not zero. It multiplies the new cell state, that of MPSGraph the previous one.
+      ValueError: there is more than one layer or a projection; or a peephole of the output gate is
+        not zero. It multiplies the new cell state, that of MPSGraph the previous one.
     """
     self._require_one_layer("MPSGraph's LSTM")
     order = _gate_order(forget_gate_last)

@@ -18,8 +18,8 @@ def from_safetensors(cls: type[Self], path: str | os.PathLike[str], *, prefix: s
 
     Args:
       path: the file, of `to_safetensors`, or of a PyTorch model.
-      prefix: the beginning of the module's names in the file, such as "encoder.". Other names
-        are not read.
+      prefix: the beginning of the module's names in the file, such as "encoder.". Other names are
+        not read.
 
     Returns:
       The weights of all layers.
@@ -35,8 +35,8 @@ def from_safetensors(cls: type[Self], path: str | os.PathLike[str], *, prefix: s
 def to_safetensors(self: Weights, path: str | os.PathLike[str], *, prefix: str = "") -> None:
     """To a .safetensors file with PyTorch's names.
 
-    A module of PyTorch can load the file, unless there are peepholes. They have
-    names that PyTorch does not know: ``weight_peephole_l0`` [3, H], rows i, f, o, and so on.
+    A module of PyTorch can load the file, unless there are peepholes. They have names that PyTorch
+    does not know: ``weight_peephole_l0`` [3, H], rows i, f, o, and so on.
 
     Args:
       path: the file to write.

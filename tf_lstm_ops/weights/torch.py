@@ -26,9 +26,8 @@ def from_torch(cls: type[Self], state_dict: Any, *, prefix: str = "") -> Self:
     """From a `torch.nn.LSTM`, `torch.nn.GRU`, `torch.nn.LSTMCell` or `torch.nn.GRUCell`.
 
     Args:
-      state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the
-        module has no biases (bias=False), they become zero. A cell is one layer of one
-        direction.
+      state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the module
+        has no biases (bias=False), they become zero. A cell is one layer of one direction.
       prefix: the beginning of the module's names in the state dict of a larger model, such as
         "encoder.". Other names are not read.
 
@@ -36,8 +35,8 @@ def from_torch(cls: type[Self], state_dict: Any, *, prefix: str = "") -> Self:
       The weights of all layers.
 
     Raises:
-      ValueError: a name is missing or unknown, a value is no array, the weights are of another
-        kind of module, or their shapes are inconsistent.
+      ValueError: a name is missing or unknown, a value is no array, the weights are of another kind
+        of module, or their shapes are inconsistent.
     """
     given = _state_dict(state_dict)
     own = _own_names(given, prefix)
