@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 
 from tf_lstm_ops import _cells
-from tf_lstm_ops.checkpoints import layouts, names
-from tf_lstm_ops.checkpoints.cells import Cell
+from tf_lstm_ops.checkpoints import cells, names
+from tf_lstm_ops.checkpoints.cells import Cell, Layout, Roles
 from tf_lstm_ops.checkpoints.contents import Contents
-from tf_lstm_ops.checkpoints.layouts import Layout, Roles
 
 _NO_NORMALISATION = (
     "the cell has layer normalisation, which LSTMWeights does not hold; use tf_lstm_ops.keras.LSTM("
@@ -65,11 +64,11 @@ def _cell(name: str, roles: Roles, contents: Contents) -> Cell | None:
 def _separate(name: str, roles: Roles) -> Iterator[Cell]:
     """Families with a kernel for x and one for h, which no other layers have."""
     if any(role in roles for role in ("torch weight_ih", "torch weight_ih_l0")):
-        yield from _of_gates(name, roles, "PyTorch", layouts.TORCH)
+        yield from _of_gates(name, roles, "PyTorch", cells.TORCH)
     elif any(role.startswith("keras1 U") for role in roles):
         kind = "lstm" if "keras1 Uf" in roles else "gru"
         note = "reset_after=False" if kind == "gru" else ""
-        yield _of_kind(name, kind, "Keras 1", roles, layouts.KERAS_1, note=note)
+        yield _of_kind(name, kind, "Keras 1", roles, cells.KERAS_1, note=note)
     elif "recurrent_kernel" in roles and "kernel" in roles:
         yield from _keras(name, roles, "kernel")
     elif "keras 0" in roles and "keras 1" in roles:
@@ -80,19 +79,19 @@ def _joined(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
     """Families with one kernel for x and h, of which files of Keras have none."""
     if "gates kernel" in roles:
         if "hidden kernel" in roles and "input kernel" in roles:
-            yield _of_kind(name, "gru", "CudnnGRU", roles, layouts.GRU)
+            yield _of_kind(name, "gru", "CudnnGRU", roles, cells.GRU)
         elif "candidate kernel" in roles:
             note = "reset_after=False"
-            yield _of_kind(name, "gru", "TensorFlow 1 GRUCell", roles, layouts.GRU, note=note)
+            yield _of_kind(name, "gru", "TensorFlow 1 GRUCell", roles, cells.GRU, note=note)
     elif "lingvo kernel" in roles:
         used = _only(roles, "lingvo ", "norm")
-        yield _lstm(name, used, "lingvo LSTMCellSimple", layouts.LINGVO, 0.0, _LINGVO)
+        yield _lstm(name, used, "lingvo LSTMCellSimple", cells.LINGVO, 0.0, _LINGVO)
     elif "recurrent_kernel" in roles:
         return
     elif "old kernel" in roles and _is_lstm(name, contents):
         of_elmo = re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name)
         family, note = ("ELMo", _elmo_note(name)) if of_elmo else ("TensorFlow before 1.0 LSTM", "")
-        yield _lstm(name, roles, family, layouts.OLD, 1.0, note)
+        yield _lstm(name, roles, family, cells.OLD, 1.0, note)
     elif "kernel" in roles:
         yield from _tf1_lstm(name, roles, contents)
 
@@ -118,7 +117,7 @@ def _tf1_lstm(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
         family, forget_bias = "TensorFlow 1 BasicLSTMCell", 1.0
     else:
         family, forget_bias = "TensorFlow 1 LSTMCell or LSTMBlockCell", 1.0
-    yield _lstm(name, roles, family, layouts.JOINED, forget_bias, "")
+    yield _lstm(name, roles, family, cells.JOINED, forget_bias, "")
 
 
 def _lstm(
@@ -138,9 +137,9 @@ def _keras(name: str, roles: Roles, kernel: str) -> Iterator[Cell]:
             f"it has {len(roles)} arrays, more than one layer; load the model with Keras and call "
             "from_keras"
         )
-        yield Cell(name, "lstm", "Keras", roles, layouts.KERAS, None, problem=problem)
+        yield Cell(name, "lstm", "Keras", roles, cells.KERAS, None, problem=problem)
     else:
-        yield from _of_gates(name, roles, "Keras", layouts.KERAS)
+        yield from _of_gates(name, roles, "Keras", cells.KERAS)
 
 
 def _of_gates(name: str, roles: Roles, family: str, layout: Layout) -> Iterator[Cell]:
