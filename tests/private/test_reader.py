@@ -21,14 +21,14 @@ def test_what_is_taken_or_a_default_is_no_error() -> None:
 def test_what_nobody_took_is_refused(defaults: dict[str, object] | None) -> None:
     reader = Reader({"a": 1, "b": np.ones(2)}, defaults)
     reader.take("a")
-    with pytest.raises(Refused, match="^unread: b$"):
+    with pytest.raises(Refused, match=r"^unread: b$"):
         reader.finish(lambda names: f"unread: {', '.join(names)}")
 
 
 def test_the_only_value() -> None:
     reader = Reader({"mode": "other"})
     reader.require("absent", 3)
-    with pytest.raises(Refused, match="a session has mode='zeros' only. Received: mode='other'"):
+    with pytest.raises(Refused, match=r"a session has mode='zeros' only. Received: mode='other'"):
         reader.require("mode", "zeros")
-    with pytest.raises(Refused, match="size must be an integer. Received: size=1.5"):
+    with pytest.raises(Refused, match=r"size must be an integer. Received: size=1.5"):
         Reader({"size": 1.5}).integer("size")

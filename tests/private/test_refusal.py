@@ -60,12 +60,12 @@ def refusals_of(texts: list[str]) -> Refusals:
 
 def test_one_refusal_is_its_own() -> None:
     Refusals("layers").finish()
-    with pytest.raises(Refused, match="^why$"):
+    with pytest.raises(Refused, match=r"^why$"):
         refusals_of(["why", "why"]).finish()
     refusals = Refusals("layers")
     with refusals.part():
         raise UnicodeError("of another class")
-    with pytest.raises(UnicodeError, match="^of another class$"):
+    with pytest.raises(UnicodeError, match=r"^of another class$"):
         refusals.finish()
     with pytest.raises(TypeError), refusals.part():
         raise TypeError

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops._arrays import Array, as_numbers
 from tf_lstm_ops._refusal import refuse, require
 from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.inference.reader import Reader, integer
-from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 # The orders of the axes of a tensor [B, T, C] in PyTorch. A session has the first one.
 BTC, TBC, BCT = "[B, T, C]", "[T, B, C]", "[B, C, T]"

@@ -9,7 +9,7 @@ from tf_lstm_ops import _cells
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import BTC, TBC, Entry, Kind
 from tf_lstm_ops.inference.layers.recurrent import layer_class
-from tf_lstm_ops.weights.canonical import class_of
+from tf_lstm_ops.weights import class_of
 
 _OF_RNN = "RNN_"  # the beginning of the mode of an RNN, behind which its function is
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.inference import file, layers, source_check
 from tf_lstm_ops.inference.from_torch.entry import TBC, Entry
 from tf_lstm_ops.inference.from_torch.plan import Step, axes
-from tf_lstm_ops.weights.arrays import Array
 
 _SHORT, _LONG = 2, 7  # steps of the output for random inputs
 _OF_WHOLE = (

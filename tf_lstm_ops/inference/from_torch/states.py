@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _file_kinds, _files, _optional, _received
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import Refusals, naming
 from tf_lstm_ops.inference.from_torch import kinds
 from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
@@ -19,7 +20,6 @@ from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.inference.reader import Reader
 from tf_lstm_ops.weights import safetensors
 from tf_lstm_ops.weights import torch as torch_format
-from tf_lstm_ops.weights.arrays import Array
 
 _PICKLES = (".pt", ".pth", ".bin", ".ckpt")
 _EXTRA = "_extra_state"  # what a module saves besides its tensors, of any type
