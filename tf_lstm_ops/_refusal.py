@@ -126,3 +126,56 @@ def within(place: str) -> Iterator[None]:
         wrapped = Refused(str(error))
         wrapped.prefix(place)
         raise wrapped from error
+
+
+_MOST = 10  # refusals in a message
+
+
+class Refusals:
+    """The refusals of parts, such as layers, which are said at once.
+
+    >>> refusals = Refusals("layers")
+    >>> for name in ("first", "second"):
+    ...     with refusals.part(), naming(name):
+    ...         refuse("it is unknown")
+    >>> refusals.finish()
+    Traceback (most recent call last):
+        ...
+    tf_lstm_ops._refusal.Refused: 2 layers are refused:
+    first: it is unknown
+    second: it is unknown
+
+    Args:
+      parts: what they are, for the message.
+    """
+
+    def __init__(self, parts: str) -> None:
+        self._parts = parts
+        self._found: dict[str, ValueError] = {}  # by their texts, each once
+
+    @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """A context that ends where a part is refused. What follows it is done nevertheless.
+
+        Yields:
+          None.
+        """
+        try:
+            yield
+        except ValueError as error:
+            self._found.setdefault(str(error), error)
+
+    def finish(self) -> None:
+        """Says all.
+
+        Raises:
+          Refused: several parts were refused.
+          ValueError: one was; its own error.
+        """
+        if len(self._found) == 1:
+            raise next(iter(self._found.values()))
+        if self._found:
+            said = [*self._found]
+            more = [f"and {len(said) - _MOST} more"] if len(said) > _MOST else []
+            first = f"{len(said)} {self._parts} are refused:"
+            raise Refused("\n".join([first, *said[:_MOST], *more]))

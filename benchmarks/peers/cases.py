@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
-from tf_lstm_ops.weights.arrays import Array
 
 GATES = {"lstm": 4, "gru": 3}
 WEIGHTS: dict[str, type[LSTMWeights] | type[GRUWeights]] = {"lstm": LSTMWeights, "gru": GRUWeights}

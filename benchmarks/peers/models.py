@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from peers.cases import Row, valid_steps
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.weights import CellWeights, LSTMWeights
-from tf_lstm_ops.weights.arrays import Array
 
 
 class Conv(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 from peers import worker
 from peers.cases import Row
 from peers.frameworks import Peer
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 # Of one peer in one round. After an idle time, the operating system may run all threads of a peer
 # on one processor for up to 50 ms. The untimed calls take longer than that.

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from peers.cases import Row
     from peers.frameworks import Prepared
-    from tf_lstm_ops.weights.arrays import Array
+    from tf_lstm_ops._arrays import Array
 
 
 class Worker:

@@ -21,7 +21,7 @@ from tf_lstm_ops.raw_ops import sections
 
 PACKAGE = Path(tf_lstm_ops.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-CHECKS = ("require", "require_shape")  # of weights/arrays.py: they raise ValueError
+CHECKS = ("require", "require_shape")  # of _refusal.py and _arrays.py: they raise ValueError
 SECTIONS = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Call \w+):$")
 
 

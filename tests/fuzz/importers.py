@@ -19,6 +19,7 @@ import numpy as np
 
 import tf_lstm_ops
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
+from tf_lstm_ops.weights.torch import by_torch_names
 from weights.formats import KINDS, Array, Shape, Weights, assert_equal, random_weights
 
 from . import loop, onnx_files, tensor_files
@@ -176,7 +177,7 @@ def draw_safetensors(rng: np.random.Generator, kind: str) -> Import:
     path, prefix = Path(folder().name) / "weights.safetensors", choose(rng, ["", "encoder."])
 
     def write(weights: Weights) -> dict[str, Any]:
-        return {prefix + name: array for name, array in weights._by_torch_names()}
+        return {prefix + name: array for name, array in by_torch_names(weights)}
 
     def read(arrays: dict[str, Any], data: bytes = b"", **options: Any) -> Weights:
         path.unlink(missing_ok=True)  # another file: the last one may be mapped still

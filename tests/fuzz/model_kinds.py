@@ -21,9 +21,12 @@ from session import graphs, native_program, rtneural_models
 from session import layers as session_layers
 from session import session_file as f
 from session.test_from_rtneural import guitarml
+from tf_lstm_ops._cells import BY_MODE
 from tf_lstm_ops.checkpoints import candidates
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import load_h5, load_h5_weights
+from tf_lstm_ops.weights import class_of
+from tf_lstm_ops.weights.checkpoint import of_candidate
 
 from .draw import choose
 from .file_changes import change_arrays, change_file, change_hdf5, change_json, change_zip
@@ -229,7 +232,8 @@ def _weights_of(path: Path) -> dict[str, Any]:
     found = {}
     for candidate in candidates(path):
         try:
-            found[candidate.name] = candidate.weights()
+            kind = class_of(BY_MODE[candidate.kind])
+            found[candidate.name] = of_candidate(kind, candidate)
         except (OSError, ValueError) as error:
             assert str(error).strip(), repr(error)
     return found

@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from tf_lstm_ops._arrays import as_array
 from tf_lstm_ops.onnx_graph import load
 from tf_lstm_ops.weights import LSTMWeights, block_cell, cudnn, keras, onnx
 from tf_lstm_ops.weights import safetensors as safetensors_files
-from tf_lstm_ops.weights.arrays import as_array
 
 from . import importers
 from .loop import Counts

@@ -17,7 +17,7 @@ from tf_lstm_ops._activations import DEFAULTS, OF_CELLS
 from tf_lstm_ops._targets import OPTIONS, TARGETS, Effect
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import accelerate, convert_model, counterparts, op_arguments, options
-from tf_lstm_ops.weights.canonical import class_of
+from tf_lstm_ops.weights import class_of
 
 BATCH, STEPS, INPUTS, UNITS = 2, 4, 3, 4
 # float32 sums of at most UNITS + INPUTS products of numbers near 1, over STEPS steps.

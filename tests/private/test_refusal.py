@@ -7,7 +7,7 @@ import pickle
 import pytest
 import tensorflow as tf
 
-from tf_lstm_ops._refusal import Refused, naming, refuse, refused, require, within
+from tf_lstm_ops._refusal import Refusals, Refused, naming, refuse, refused, require, within
 
 
 def test_the_innermost_context_names_it_once() -> None:
@@ -48,3 +48,36 @@ def test_a_copy_says_the_same() -> None:
 
 def test_what_is_true_is_not_refused() -> None:
     require(True, "why")
+
+
+def refusals_of(texts: list[str]) -> Refusals:
+    refusals = Refusals("layers")
+    for text in texts:
+        with refusals.part():
+            refuse(text)
+    return refusals
+
+
+def test_one_refusal_is_its_own() -> None:
+    Refusals("layers").finish()
+    with pytest.raises(Refused, match=r"^why$"):
+        refusals_of(["why", "why"]).finish()
+    refusals = Refusals("layers")
+    with refusals.part():
+        raise UnicodeError("of another class")
+    with pytest.raises(UnicodeError, match=r"^of another class$"):
+        refusals.finish()
+    with pytest.raises(TypeError), refusals.part():
+        raise TypeError
+
+
+def test_several_refusals_are_said_at_once() -> None:
+    with pytest.raises(Refused, match=r"^file: 2 layers are refused:\na: b\nc: d$"), within("file"):
+        refusals_of(["a: b", "c: d", "a: b"]).finish()
+    with pytest.raises(Refused) as raised:
+        refusals_of([str(number) for number in range(13)]).finish()
+    assert str(raised.value).splitlines() == [
+        "13 layers are refused:",
+        *map(str, range(10)),
+        "and 3 more",
+    ]

@@ -372,3 +372,13 @@ def test_an_input_of_a_number_of_steps_streams() -> None:
     session = Session.from_layers([layers.Input((7, 3)), lstm])
     x = rng.normal(size=(2, 7, 3)).astype("float32")
     np.testing.assert_array_equal(session.stream(2)(x), session(x))
+
+
+def test_a_group_for_each_channel() -> None:
+    """It is computed as the depthwise convolution that it is."""
+    rng = np.random.default_rng(0)
+    kernel, bias = rng.normal(size=(3, 1, 5)), rng.normal(size=5)
+    grouped = layers.Conv1D(kernel, bias, 2, "causal", groups=5)
+    depthwise = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, 2, "causal")
+    one, other = (Session.from_layers([each]) for each in (grouped, depthwise))
+    assert one._opened.content.tobytes() == other._opened.content.tobytes()

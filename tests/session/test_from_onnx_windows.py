@@ -122,6 +122,16 @@ def test_pooling_with_pads_of_zero() -> None:
     check(one("MaxPool", axes=("B", 4, "T"), kernel_shape=[3]))  # the stride is 1 by default
 
 
+@pytest.mark.parametrize("more", [{"pads": [1, 1]}, {"auto_pad": "SAME_LOWER"}])
+def test_pooling_with_padding(more: dict[str, Any]) -> None:
+    """As PyTorch has it: of a size on both ends with stride 1, or with zeros that count."""
+    options = {"axes": ("B", 4, "T"), "kernel_shape": [3], **more}
+    check(one("MaxPool", **options))
+    check(one("AveragePool", **options))
+    if "pads" in more:
+        check(one("AveragePool", **options | {"strides": [2]}, count_include_pad=1))
+
+
 GLOBAL: list[Axes] = [("B", 4, "T"), ("B", 4, 5), ("B", 4, 1, "T"), ("B", 4, "T", 1)]
 
 

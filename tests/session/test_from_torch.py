@@ -1,6 +1,7 @@
 """Sessions of modules of PyTorch, beside PyTorch in float64."""
 
 import copy
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops.inference import Session, layers
-from tf_lstm_ops.inference.from_torch.kinds import KINDS
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch, the peer compared with, is not installed")
@@ -106,6 +106,8 @@ FEATURES: dict[str, Callable[[], Any]] = {
     "gelu, tanh": lambda: nn.GELU("tanh"),
     "hardtanh": nn.Hardtanh,
     "hardtanh from 0": lambda: nn.Hardtanh(0, 0.7),
+    "hardtanh of other bounds": lambda: nn.Hardtanh(-0.5, 0.7),
+    "hardtanh of positive bounds": lambda: nn.Hardtanh(0.1, 0.7),
     "softshrink": lambda: nn.Softshrink(0.3),
     "hardshrink": lambda: nn.Hardshrink(0.3),
     "threshold": lambda: nn.Threshold(0.1, -0.5),
@@ -164,8 +166,11 @@ def test_state_dicts(kind: str, rng: np.random.Generator) -> None:
     module = (RECURRENT | FEATURES | CHANNELS)[kind]()
     with_random_values(module)
     name, first = type(module).__name__, layers.Input((None, C))
-    known = KINDS[name].options
-    options = {each: getattr(module, each) for each in known if hasattr(module, each)}
+    arguments = inspect.signature(type(module).__init__).parameters
+    if isinstance(module, nn.RNNBase):
+        arguments = {*inspect.signature(nn.RNNBase.__init__).parameters, "nonlinearity"} - {"mode"}
+    options = {each: getattr(module, each) for each in arguments if hasattr(module, each)}
+    options = {k: v is not None if isinstance(v, torch.Tensor) else v for k, v in options.items()}
     state = {f"m.{key}": tensor for key, tensor in module.state_dict().items()}
     got, x = Session.from_torch(state, [first, ("m.", name, options)]), floats(rng)
     np.testing.assert_array_equal(got(x), Session.from_torch([first, module])(x))
@@ -295,13 +300,13 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "two axes": (lambda: nn.LayerNorm((2, C)), "a session normalises the last axis only"),
     "softplus": (lambda: nn.Softplus(2), "a session has beta=1 only. Received: beta=2"),
     "threshold": (lambda: nn.Softplus(threshold=5), "has threshold=20.0 or more. Received"),
-    "hardtanh": (lambda: nn.Hardtanh(-2, 2), "Received: min_val=-2, max_val=2"),
+    "hardtanh": (lambda: nn.Hardtanh(-2, -1), "Hardtanh: max_value must be positive"),
     "max pool": (lambda: nn.MaxPool1d(4, padding=1), "a session has padding=0, or"),
     "ceil": (lambda: nn.AvgPool1d(4, ceil_mode=True), "has ceil_mode=False only"),
     "indices": (lambda: nn.MaxPool1d(4, return_indices=True), "return_indices=False"),
     "average": (
         lambda: nn.AvgPool1d(4, padding=1, count_include_pad=False),
-        "with count_include_pad=False a session has",
+        "count_include_pad=False, a session has padding=0",
     ),
     "adaptive": (lambda: nn.AdaptiveAvgPool1d(2), "has output_size=1 only"),
     "flatten": (lambda: [layers.Input((T, C)), nn.Flatten(2)], "joins all axes after the batch"),
@@ -338,6 +343,21 @@ def test_refusals(kind: str) -> None:
     with pytest.raises(ValueError, match=text) as raised:
         Session.from_torch(made())
     assert len(str(raised.value)) < 500
+
+
+def test_several_refusals_are_said_at_once() -> None:
+    inner = nn.Sequential(nn.Linear(C, C), nn.MaxPool2d(2), nn.AvgPool1d(4, ceil_mode=True))
+    with pytest.raises(ValueError) as raised:
+        Session.from_torch([nn.Softplus(2), inner, nn.Conv2d(1, 1, 2), nn.Linear(C, 2)])
+    what = "a session does not compute torch.nn"
+    page = "The reference page 'Models of other programs in sessions' lists the classes"
+    assert str(raised.value).splitlines() == [
+        "4 modules are refused:",
+        "module 0 (Softplus): a session has beta=1 only. Received: beta=2",
+        f"module 1.1 (MaxPool2d): {what}.MaxPool2d. {page}",
+        "module 1.2 (AvgPool1d): a session has ceil_mode=False only. Received: ceil_mode=True",
+        f"module 2 (Conv2d): {what}.Conv2d. {page}",
+    ]
 
 
 def test_elements_of_a_list() -> None:

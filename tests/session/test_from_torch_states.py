@@ -290,6 +290,16 @@ def test_errors(kind: str) -> None:
     assert len(str(raised.value)) < 600
 
 
+def test_several_elements_are_refused_at_once() -> None:
+    listed = [("head", "Conv2d"), ("conv", "Conv1d", {"stride": 1.5}), ("none", "Linear")]
+    with pytest.raises(ValueError) as raised:
+        Session.from_torch(STATE, listed)
+    first, *lines = str(raised.value).splitlines()
+    assert first == "3 modules are refused:"
+    begins = ("head (Conv2d): a session", "conv (Conv1d): stride must", "none (Linear): the state")
+    assert all(line.startswith(begin) for line, begin in zip(lines, begins, strict=True))
+
+
 def test_torch_script(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     torch.jit.script(torch.nn.Linear(C, 2)).save(tmp_path / "m.pt")

@@ -11,7 +11,7 @@ import os
 
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.checkpoints import files, notes, stacks
-from tf_lstm_ops.checkpoints.cells import AnyWeights, Cell
+from tf_lstm_ops.checkpoints.cells import Cell
 from tf_lstm_ops.checkpoints.contents import Contents
 from tf_lstm_ops.checkpoints.families import cells_of
 
@@ -51,30 +51,6 @@ class Candidate:
     note: str
     problem: str
     cells: tuple[Cell, ...] = dataclasses.field(repr=False)
-
-    def weights(self, forget_bias: float | None = None) -> AnyWeights:
-        """Reads the weights.
-
-        Args:
-          forget_bias: what to add to the bias of the forget gate; None: as the family's program
-            does.
-
-        Returns:
-          LSTMWeights or GRUWeights.
-
-        Raises:
-          OSError, ValueError: the weights cannot be read or converted, or forget_bias is given for
-            a GRU.
-        """
-        require(
-            forget_bias is None or self.kind == "lstm",
-            f"{self.name} is a GRU, which has no forget gate; leave forget_bias out",
-        )
-        found = [cell.weights(forget_bias) for cell in self.cells]
-        if len(found) == 1:
-            return found[0]
-        cells = tuple(cell for weights in found for cell in weights.cells)
-        return dataclasses.replace(found[0], cells=cells, directions=self.directions)
 
 
 def candidates(path: str | os.PathLike[str]) -> list[Candidate]:

@@ -1,34 +1,26 @@
-"""Recurrent layers in a file: which arrays they have, their sizes, and how they are converted."""
+"""Recurrent layers in a file: their arrays, their sizes, and which format reads them."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, reordered
 from tf_lstm_ops._refusal import require, within
 from tf_lstm_ops.checkpoints.contents import Variable
-from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.arrays import Array, reordered
-from tf_lstm_ops.weights.canonical import CellWeights, class_of
-
-if TYPE_CHECKING:
-    from tf_lstm_ops.weights.gru import GRUWeights
-    from tf_lstm_ops.weights.lstm import LSTMWeights
-else:
-    LSTMWeights, GRUWeights = class_of(_cells.LSTM), class_of(_cells.GRU)
 
 Roles = Mapping[str, Variable]
 Arrays = Mapping[str, Array]
-AnyWeights: TypeAlias = "LSTMWeights | GRUWeights"
+_KERAS = ("kernel", "recurrent_kernel", "bias", "peephole", "projection")
 
 
-@dataclasses.dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The sizes of weights, as the shapes of their arrays say.
 
     Attributes:
@@ -51,6 +43,32 @@ class Sizes:
         return self.units if self.projection is None else self.projection
 
 
+class Arguments(NamedTuple):
+    """The arrays of a layer in a format of `tf_lstm_ops.weights`.
+
+    Attributes:
+      format: the end of the name of the method ``from_*``: "keras", "torch" or "block_cell".
+      arrays: its positional arguments.
+      options: its other arguments, without the forget bias.
+    """
+
+    format: str
+    arrays: tuple[Any, ...]
+    options: Mapping[str, Any] = {}
+
+
+class Layout(NamedTuple):
+    """How the arrays of a layer by role are to be read. Both functions raise ValueError.
+
+    Attributes:
+      measure: from the arrays, which are not read yet, to the number of gates and the sizes.
+      convert: from the arrays to those of a format.
+    """
+
+    measure: Callable[[Roles], tuple[int, Sizes]]
+    convert: Callable[[Arrays], Arguments]
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """A recurrent layer of a file.
@@ -60,7 +78,7 @@ class Cell:
       kind: "lstm" or "gru".
       family: what wrote it, in words.
       roles: its arrays by role.
-      convert: from the arrays and the forget bias to the weights.
+      layout: how they are to be read.
       sizes: its sizes; None if the shapes are not those of such a layer.
       forget_bias: what its program adds to the forget gate at run time.
       note: what a reader must know, in words.
@@ -71,20 +89,17 @@ class Cell:
     kind: str
     family: str
     roles: Roles
-    convert: Callable[[Arrays, float], AnyWeights]
+    layout: Layout
     sizes: Sizes | None
     forget_bias: float = 0.0
     note: str = ""
     problem: str = ""
 
-    def weights(self, forget_bias: float | None) -> AnyWeights:
-        """Reads the arrays and converts them.
-
-        Args:
-          forget_bias: what to add to the forget gate's bias; None: as its program does.
+    def read(self) -> Arguments:
+        """Reads the arrays.
 
         Returns:
-          The weights.
+          The arrays in a format of `tf_lstm_ops.weights`.
 
         Raises:
           OSError, ValueError: an array cannot be read, or the arrays are not those of such a layer.
@@ -92,121 +107,60 @@ class Cell:
         with within(self.name):
             require(not self.problem, self.problem)
         arrays = {role: variable.read() for role, variable in self.roles.items()}
-        added = self.forget_bias if forget_bias is None else forget_bias
         with within(self.name):
-            return self.convert(arrays, added)
+            return self.layout.convert(arrays)
 
 
-def sizes_of_joined(roles: Roles, kernel: str, projection: str) -> Sizes:
-    """The sizes of an LSTM that has one kernel for x and h.
-
-    Args:
-      roles: the arrays.
-      kernel: the role of the kernel, [I+P, 4H].
-      projection: the role of the projection, [H, P].
-
-    Returns:
-      The sizes.
-
-    Raises:
-      ValueError: the shapes are not those of such an LSTM.
-    """
-    shape = roles[kernel].shape
-    require(len(shape) == 2 and shape[1] % 4 == 0, f"the kernel must be (I+P, 4*H) but is {shape}")
+def _sizes_of_joined(prefix: str, roles: Roles) -> tuple[int, Sizes]:
+    """Of an LSTM that has one kernel for x and h, [I+P, 4H]. Its projection is [H, P]."""
+    shape = roles[f"{prefix}kernel"].shape
+    wrong = f"the kernel must be (I+P, 4*H) but is {shape}"
+    require(len(shape) == 2 and shape[1] % 4 == 0, wrong)
     units, p = shape[1] // 4, None
-    if projection in roles:
-        matrix = roles[projection].shape
+    if f"{prefix}projection" in roles:
+        matrix = roles[f"{prefix}projection"].shape
         require(len(matrix) == 2, f"the projection must be (H, P) but is {matrix}")
         require(matrix[0] == units, f"the projection must be ({units}, P) but is {matrix}")
         p = matrix[1]
     inputs = shape[0] - (units if p is None else p)
-    require(units > 0 and inputs > 0, f"the kernel must be (I+P, 4*H) but is {shape}")
-    return Sizes(inputs, units, p)
+    require(units > 0 and inputs > 0, wrong)
+    return 4, Sizes(inputs, units, p)
 
 
-def joined_lstm(arrays: Arrays, forget_bias: float) -> LSTMWeights:
-    """The LSTM of TensorFlow 1: gates i, j, f, o, which block cells call i, c, f, o.
-
-    Args:
-      arrays: the arrays by role.
-      forget_bias: what to add.
-
-    Returns:
-      The weights.
-
-    Raises:
-      ValueError: the shapes are inconsistent, or the bias is missing, which every such cell has.
-    """
-    prefix = "old " if "old kernel" in arrays else ""
+def _joined(prefix: str, arrays: Arrays) -> Arguments:
+    """The LSTM of TensorFlow 1: gates i, j, f, o, which block cells call i, c, f, o."""
     require(f"{prefix}bias" in arrays, "the bias of the cell is missing in the file")
     kernel = arrays[f"{prefix}kernel"]
     peepholes = [arrays.get(f"peephole {gate}") for gate in _cells.PEEPHOLES]
     require(kernel.ndim == 2, f"the kernel must be (I+P, 4*H) but is {kernel.shape}")
-    return LSTMWeights.from_block_cell(
-        kernel,
-        arrays[f"{prefix}bias"],
-        *peepholes,
-        gate_order=_cells.BLOCK.upper(),
-        forget_bias=forget_bias,
-        projection=arrays.get(f"{prefix}projection"),
-    )
+    return _block_cell(arrays, prefix, kernel, arrays[f"{prefix}bias"], *peepholes)
 
 
-def lingvo_lstm(arrays: Arrays, forget_bias: float) -> LSTMWeights:
-    """The LSTMCellSimple of lingvo: gates c, i, f, o.
+def _block_cell(arrays: Arrays, prefix: str, *of_cell: Array | None) -> Arguments:
+    options = {"gate_order": _cells.BLOCK.upper(), "projection": arrays.get(f"{prefix}projection")}
+    return Arguments("block_cell", of_cell, options)
 
-    Args:
-      arrays: the arrays by role.
-      forget_bias: what to add.
 
-    Returns:
-      The weights.
-
-    Raises:
-      ValueError: the shapes are inconsistent.
-    """
+def _lingvo(arrays: Arrays) -> Arguments:
+    """The LSTMCellSimple of lingvo: gates c, i, f, o."""
     kernel = reordered(arrays["lingvo kernel"], _cells.LINGVO, _cells.BLOCK)
     bias = arrays.get("lingvo bias", np.zeros(kernel.shape[1], kernel.dtype))
     require(bias.shape == kernel.shape[1:], f"b must be {kernel.shape[1:]} but is {bias.shape}")
-    return LSTMWeights.from_block_cell(
-        kernel,
-        reordered(bias, _cells.LINGVO, _cells.BLOCK),
-        gate_order=_cells.BLOCK.upper(),
-        forget_bias=forget_bias,
-        projection=arrays.get("lingvo projection"),
-    )
+    return _block_cell(arrays, "lingvo ", kernel, reordered(bias, _cells.LINGVO, _cells.BLOCK))
 
 
-def sizes_of_gru(roles: Roles) -> Sizes:
-    """The sizes of a GRU of TensorFlow 1.
-
-    Args:
-      roles: the arrays.
-
-    Returns:
-      The sizes.
-
-    Raises:
-      ValueError: the shapes are not those of such a GRU.
-    """
+def _sizes_of_gru(roles: Roles) -> tuple[int, Sizes]:
+    """Of a GRU of TensorFlow 1, which has a kernel [I+H, 2H] of the gates."""
     shape = roles["gates kernel"].shape
     fits = len(shape) == 2 and shape[1] > 0 and shape[1] % 2 == 0 and shape[0] >= shape[1] // 2
     require(fits, f"the kernel of the gates must be (I+H, 2*H) but is {shape}")
-    return Sizes(shape[0] - shape[1] // 2, shape[1] // 2)
+    return 3, Sizes(shape[0] - shape[1] // 2, shape[1] // 2)
 
 
-def gru_of_tf1(arrays: Arrays, forget_bias: float) -> GRUWeights:
-    """The GRUCell of TensorFlow 1, and the one of CudnnGRU: gates r, u, where u is Keras' z.
+def _gru(arrays: Arrays) -> Arguments:
+    """The GRUCell of TensorFlow 1, which has reset_after=False, and the one of CudnnGRU.
 
-    Args:
-      arrays: the arrays by role.
-      forget_bias: not used.
-
-    Returns:
-      The weights. Those of GRUCell have reset_after=False.
-
-    Raises:
-      ValueError: the shapes are inconsistent, or a bias is missing, which every such cell has.
+    Their gates are r, u, where u is Keras' z.
     """
     gates = arrays["gates kernel"]
     units = gates.shape[1] // 2
@@ -217,35 +171,22 @@ def gru_of_tf1(arrays: Arrays, forget_bias: float) -> GRUWeights:
         candidate = arrays["candidate kernel"]
     expected = (gates.shape[0], units)
     require(candidate.shape == expected, f"candidate must be {expected} but is {candidate.shape}")
-    zeros = np.zeros(units, gates.dtype)
     own_bias = "input bias" if reset_after else "candidate bias"
     for role in ("gates bias", own_bias):
         require(role in arrays, f"the {role} of the cell is missing in the file")
     r, u = np.split(arrays["gates bias"], 2)
-    own = arrays[own_bias]
-    biases = [u, r, own], [zeros, zeros, arrays.get("hidden bias", zeros)]
-    require(all(b.shape == (units,) for b in [*biases[0], *biases[1]]), "a bias must be (H,)")
+    zero = np.zeros_like(u)
+    biases = [u, r, arrays[own_bias], zero, zero, arrays.get("hidden bias", zero)]
+    require(all(b.shape == (units,) for b in biases), "a bias must be (H,)")
+    bias = np.concatenate(biases).reshape(2, -1) if reset_after else np.concatenate(biases[:3])
     kernel = np.hstack([gates[:, units:], gates[:, :units], candidate])
-    x, h = np.split(kernel, [len(kernel) - units])
-    cell = CellWeights(x, h, *map(np.concatenate, biases))
-    return GRUWeights((cell,), reset_after=reset_after)
+    return Arguments("keras", ([*np.split(kernel, [len(kernel) - units]), bias],))
 
 
-def sizes_of_keras(roles: Roles, kernel: str, recurrent: str) -> tuple[int, Sizes]:
-    """The number of gates and the sizes of a layer of Keras.
-
-    Args:
-      roles: the arrays.
-      kernel: the role of the kernel, [I, G*H].
-      recurrent: the role of the recurrent kernel, [P, G*H].
-
-    Returns:
-      G, which is 4 for any projection, and the sizes.
-
-    Raises:
-      ValueError: the shapes are those of another layer.
-    """
-    x, h = roles[kernel].shape, roles[recurrent].shape
+def _sizes_of_keras(roles: Roles) -> tuple[int, Sizes]:
+    """Of a layer of Keras: kernels [I, G*H] and [P, G*H]. G is 4 for any projection."""
+    names = ("kernel", "recurrent_kernel") if "kernel" in roles else ("keras 0", "keras 1")
+    x, h = (roles[name].shape for name in names)
     fits = len(x) == len(h) == 2 and x[1] == h[1] and h[0] > 0
     require(fits, f"kernel and recurrent kernel must be (I, G*H), (P, G*H) but are {x} and {h}")
     if h[1] > 4 * h[0] and h[1] % 4 == 0:
@@ -257,90 +198,46 @@ def sizes_of_keras(roles: Roles, kernel: str, recurrent: str) -> tuple[int, Size
     return h[1] // h[0], Sizes(x[0], h[0])
 
 
-def keras_layer(kind: str) -> Callable[[Arrays, float], AnyWeights]:
-    """The conversion of layers of Keras 2 and 3.
-
-    Args:
-      kind: "lstm" or "gru".
-
-    Returns:
-      The function `Cell.convert`.
-    """
-
-    def convert(arrays: Arrays, forget_bias: float) -> AnyWeights:
-        if "kernel" in arrays:
-            order = ("kernel", "recurrent_kernel", "bias", "peephole", "projection")
-            listed = [arrays[role] for role in order if role in arrays]
-        else:
-            listed = [arrays[role] for role in sorted(arrays, key=_number)]
-        if kind == "gru":
-            return GRUWeights.from_keras(listed)
-        return with_forget_bias(LSTMWeights.from_keras(listed), forget_bias)
-
-    return convert
+def _keras(arrays: Arrays) -> Arguments:
+    """A layer of Keras 2 or 3, whose arrays have names or numbers."""
+    order = _KERAS if "kernel" in arrays else sorted(arrays, key=_number)
+    return Arguments("keras", ([arrays[role] for role in order if role in arrays],))
 
 
-def keras_1_layer(kind: str) -> Callable[[Arrays, float], AnyWeights]:
-    """The conversion of layers of Keras 1, with three arrays for each gate.
-
-    Args:
-      kind: "lstm" or "gru".
-
-    Returns:
-      The function `Cell.convert`.
-    """
-
-    def convert(arrays: Arrays, forget_bias: float) -> AnyWeights:
-        order = _cells.BY_MODE[kind].keras_1
-        missing = [f"{a}_{g}" for g in order for a in "WUb" if f"keras1 {a}{g}" not in arrays]
-        require(not missing, f"arrays are missing: {', '.join(missing)}")
-        given = [arrays[f"keras1 {a}{g}"] for g in order for a in "WUb"]
-        ranks = all(a.ndim == (1 if k % 3 == 2 else 2) for k, a in enumerate(given))
-        same = all(len({a.shape for a in given[k::3]}) == 1 for k in range(3))
-        require(ranks and same, "the arrays of the gates have different shapes")
-        return keras_layer(kind)(
-            dict(
-                zip(
-                    ("kernel", "recurrent_kernel", "bias"), keras_2.from_keras_1(given), strict=True
-                )
-            ),
-            forget_bias,
-        )
-
-    return convert
+def _number(role: str) -> int:
+    return int(role.rpartition(" ")[2])
 
 
-def torch_module(kind: str) -> Callable[[Arrays, float], AnyWeights]:
-    """The conversion of a module of PyTorch.
-
-    Args:
-      kind: "lstm" or "gru".
-
-    Returns:
-      The function `Cell.convert`.
-    """
-
-    def convert(arrays: Arrays, forget_bias: float) -> AnyWeights:
-        state = {role.removeprefix("torch "): array for role, array in arrays.items()}
-        if kind == "gru":
-            return GRUWeights.from_torch(state)
-        return with_forget_bias(LSTMWeights.from_torch(state), forget_bias)
-
-    return convert
+def _cell_of_keras_1(roles: Mapping[str, Any]) -> _cells.Cell:
+    return _cells.LSTM if "keras1 Uf" in roles else _cells.GRU
 
 
-def sizes_of_torch(roles: Roles) -> tuple[int, Sizes]:
-    """The number of gates and the sizes of a module of PyTorch.
+def _sizes_of_keras_1(roles: Roles) -> tuple[int, Sizes]:
+    """Of a layer of Keras 1, by the arrays of a gate."""
+    gates = _cell_of_keras_1(roles).gates
+    gate = "f" if "f" in gates else "z"
+    shapes = [roles[key].shape for a in "WU" if (key := f"keras1 {a}{gate}") in roles]
+    fits = len(shapes) == 2 and all(len(shape) == 2 for shape in shapes)
+    require(fits, "the arrays of the gates are not those of such a layer")
+    return len(gates), Sizes(shapes[0][0], shapes[1][1])
 
-    Args:
-      roles: the arrays.
 
-    Returns:
-      G and the sizes.
+def _keras_1(arrays: Arrays) -> Arguments:
+    """A layer of Keras 1, with three arrays for each gate."""
+    cell = _cell_of_keras_1(arrays)
+    missing = [f"{a}_{g}" for g in cell.keras_1 for a in "WUb" if f"keras1 {a}{g}" not in arrays]
+    require(not missing, f"arrays are missing: {', '.join(missing)}")
+    by_role = [[arrays[f"keras1 {a}{gate}"] for gate in cell.gates] for a in "WUb"]
+    fits = all(
+        len({a.shape for a in of_gates}) == 1 and of_gates[0].ndim == rank
+        for of_gates, rank in zip(by_role, (2, 2, 1), strict=True)
+    )
+    require(fits, "the arrays of the gates have different shapes")
+    return Arguments("keras", ([np.concatenate(of_gates, axis=-1) for of_gates in by_role],))
 
-    Raises:
-      ValueError: the shapes are those of another module.
-    """
+
+def _sizes_of_torch(roles: Roles) -> tuple[int, Sizes]:
+    """Of a module of PyTorch, or a cell."""
     first = "torch weight_ih_l0" if "torch weight_ih_l0" in roles else "torch weight_ih"
     end = first.removeprefix("torch weight_ih")
     x, h = roles[first].shape, roles[f"torch weight_hh{end}"].shape
@@ -352,30 +249,17 @@ def sizes_of_torch(roles: Roles) -> tuple[int, Sizes]:
     return h[0] // h[1], Sizes(x[1], h[1], None, layers, directions)
 
 
-def with_forget_bias(weights: LSTMWeights, value: float) -> LSTMWeights:
-    """Adds to the bias of the forget gate.
-
-    Args:
-      weights: the weights.
-      value: what to add.
-
-    Returns:
-      New weights; the same if value is 0.
-    """
-    if not value:
-        return weights
-    cells = tuple(
-        dataclasses.replace(cell, bias=_added(cell.bias, value)) for cell in weights.cells
-    )
-    return LSTMWeights(cells, weights.directions)
+def _torch(arrays: Arrays) -> Arguments:
+    state = {role.removeprefix("torch "): array for role, array in arrays.items()}
+    return Arguments("torch", (state,))
 
 
-def _added(bias: Array, value: float) -> Any:
-    blocks = np.split(bias, len(_cells.LSTM.gates))
-    forget = _cells.LSTM.gates.index("f")
-    blocks[forget] = (blocks[forget] + value).astype(bias.dtype)
-    return np.concatenate(blocks)
-
-
-def _number(role: str) -> int:
-    return int(role.rpartition(" ")[2])
+JOINED, OLD = (
+    Layout(functools.partial(_sizes_of_joined, prefix), functools.partial(_joined, prefix))
+    for prefix in ("", "old ")
+)
+LINGVO = Layout(functools.partial(_sizes_of_joined, "lingvo "), _lingvo)
+GRU = Layout(_sizes_of_gru, _gru)
+KERAS = Layout(_sizes_of_keras, _keras)
+KERAS_1 = Layout(_sizes_of_keras_1, _keras_1)
+TORCH = Layout(_sizes_of_torch, _torch)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 PART_OF_CHECKPOINT = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # ends of names
 

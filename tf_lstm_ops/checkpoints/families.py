@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tf_lstm_ops import _cells
 from tf_lstm_ops.checkpoints import cells, names
-from tf_lstm_ops.checkpoints.cells import Cell, Roles, Sizes
+from tf_lstm_ops.checkpoints.cells import Cell, Layout, Roles
 from tf_lstm_ops.checkpoints.contents import Contents
 
 _NO_NORMALISATION = (
@@ -32,6 +32,7 @@ _NO_FORGET_BIAS = (
     "what is added to the forget gate was not found in the graph; 1 is the default of the program"
 )
 _OTHER_CELL = "it is another cell than an LSTM, which LSTMWeights does not hold"
+_MOST_OF_KERAS = 5  # arrays of a layer
 
 
 def cells_of(contents: Contents) -> list[Cell]:
@@ -63,30 +64,34 @@ def _cell(name: str, roles: Roles, contents: Contents) -> Cell | None:
 def _separate(name: str, roles: Roles) -> Iterator[Cell]:
     """Families with a kernel for x and one for h, which no other layers have."""
     if any(role in roles for role in ("torch weight_ih", "torch weight_ih_l0")):
-        yield from _of_gates(name, roles, "PyTorch", cells.sizes_of_torch, cells.torch_module)
+        yield from _of_gates(name, roles, "PyTorch", cells.TORCH)
     elif any(role.startswith("keras1 U") for role in roles):
-        yield from _keras_1(name, roles)
+        kind = "lstm" if "keras1 Uf" in roles else "gru"
+        note = "reset_after=False" if kind == "gru" else ""
+        yield _of_kind(name, kind, "Keras 1", roles, cells.KERAS_1, note=note)
     elif "recurrent_kernel" in roles and "kernel" in roles:
-        yield from _keras(name, roles, "kernel", "recurrent_kernel")
+        yield from _keras(name, roles, "kernel")
     elif "keras 0" in roles and "keras 1" in roles:
-        yield from _keras(name, roles, "keras 0", "keras 1")
+        yield from _keras(name, _only(roles, "keras "), "keras 0")
 
 
 def _joined(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
     """Families with one kernel for x and h, of which files of Keras have none."""
     if "gates kernel" in roles:
-        yield from _gru(name, roles)
+        if "hidden kernel" in roles and "input kernel" in roles:
+            yield _of_kind(name, "gru", "CudnnGRU", roles, cells.GRU)
+        elif "candidate kernel" in roles:
+            note = "reset_after=False"
+            yield _of_kind(name, "gru", "TensorFlow 1 GRUCell", roles, cells.GRU, note=note)
     elif "lingvo kernel" in roles:
-        used = _only(
-            roles, "lingvo kernel", "lingvo bias", "lingvo projection", "norm", "lingvo mask"
-        )
-        yield _lstm(name, used, "lingvo LSTMCellSimple", "lingvo ", cells.lingvo_lstm, 0.0, _LINGVO)
+        used = _only(roles, "lingvo ", "norm")
+        yield _lstm(name, used, "lingvo LSTMCellSimple", cells.LINGVO, 0.0, _LINGVO)
     elif "recurrent_kernel" in roles:
         return
     elif "old kernel" in roles and _is_lstm(name, contents):
         of_elmo = re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name)
         family, note = ("ELMo", _elmo_note(name)) if of_elmo else ("TensorFlow before 1.0 LSTM", "")
-        yield _lstm(name, roles, family, "old ", cells.joined_lstm, 1.0, note)
+        yield _lstm(name, roles, family, cells.OLD, 1.0, note)
     elif "kernel" in roles:
         yield from _tf1_lstm(name, roles, contents)
 
@@ -112,83 +117,35 @@ def _tf1_lstm(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
         family, forget_bias = "TensorFlow 1 BasicLSTMCell", 1.0
     else:
         family, forget_bias = "TensorFlow 1 LSTMCell or LSTMBlockCell", 1.0
-    yield _lstm(name, roles, family, "", cells.joined_lstm, forget_bias, "")
+    yield _lstm(name, roles, family, cells.JOINED, forget_bias, "")
 
 
 def _lstm(
-    name: str,
-    roles: Roles,
-    family: str,
-    prefix: str,
-    convert: Callable[..., cells.AnyWeights],
-    forget_bias: float,
-    note: str,
+    name: str, roles: Roles, family: str, layout: Layout, forget_bias: float, note: str
 ) -> Cell:
     problem = _OTHER_CELL if _OTHER_CELLS.search(name.rpartition("/")[2].lower()) else ""
     problem = _PRUNED if "lingvo mask" in roles else problem
     problem = _NO_NORMALISATION if {"norm", "gate norm"} & roles.keys() else problem
-    sizes, wrong = _sizes(
-        lambda: cells.sizes_of_joined(roles, f"{prefix}kernel", f"{prefix}projection")
-    )
-    return Cell(name, "lstm", family, roles, convert, sizes, forget_bias, note, problem or wrong)
+    return _of_kind(name, "lstm", family, roles, layout, forget_bias, note, problem)
 
 
-def _gru(name: str, roles: Roles) -> Iterator[Cell]:
-    if "hidden kernel" in roles and "input kernel" in roles:
-        family, note = "CudnnGRU", ""
-    elif "candidate kernel" in roles:
-        family, note = "TensorFlow 1 GRUCell", "reset_after=False"
-    else:
-        return
-    sizes, problem = _sizes(lambda: cells.sizes_of_gru(roles))
-    yield Cell(name, "gru", family, roles, cells.gru_of_tf1, sizes, note=note, problem=problem)
-
-
-def _keras(name: str, roles: Roles, kernel: str, recurrent: str) -> Iterator[Cell]:
+def _keras(name: str, roles: Roles, kernel: str) -> Iterator[Cell]:
     if len(roles[kernel].shape) != 2:  # a layer with convolutions
         return
-    used = roles if kernel == "kernel" else {k: v for k, v in roles.items() if k[:6] == "keras "}
-    if len(used) > 5:
-        yield Cell(
-            name,
-            "lstm",
-            "Keras",
-            used,
-            cells.keras_layer("lstm"),
-            None,
-            problem=f"it has {len(used)} arrays, more than one layer; load the model with Keras "
-            "and call from_keras",
+    if len(roles) > _MOST_OF_KERAS:
+        problem = (
+            f"it has {len(roles)} arrays, more than one layer; load the model with Keras and call "
+            "from_keras"
         )
-        return
-    yield from _of_gates(
-        name, used, "Keras", lambda r: cells.sizes_of_keras(r, kernel, recurrent), cells.keras_layer
-    )
-
-
-def _keras_1(name: str, roles: Roles) -> Iterator[Cell]:
-    kind, gate = ("lstm", "f") if "keras1 Uf" in roles else ("gru", "z")
-    arrays = [roles.get(f"keras1 {array}{gate}") for array in "WU"]
-    if all(array is not None and len(array.shape) == 2 for array in arrays):
-        w, u = (array.shape for array in arrays if array is not None)
-        sizes, problem = Sizes(w[0], u[1]), ""
+        yield Cell(name, "lstm", "Keras", roles, cells.KERAS, None, problem=problem)
     else:
-        sizes, problem = None, "the arrays of the gates are not those of such a layer"
-    note = "reset_after=False" if kind == "gru" else ""
-    yield Cell(
-        name, kind, "Keras 1", roles, cells.keras_1_layer(kind), sizes, note=note, problem=problem
-    )
+        yield from _of_gates(name, roles, "Keras", cells.KERAS)
 
 
-def _of_gates(
-    name: str,
-    roles: Roles,
-    family: str,
-    measure: Callable[[Roles], tuple[int, Sizes]],
-    convert: Callable[[str], Callable[..., cells.AnyWeights]],
-) -> Iterator[Cell]:
+def _of_gates(name: str, roles: Roles, family: str, layout: Layout) -> Iterator[Cell]:
     """A layer of which the shapes tell the kind. Plain RNNs and others are no candidates."""
     try:
-        gates, sizes = measure(roles)
+        gates, sizes = layout.measure(roles)
     except (KeyError, ValueError):
         return
     cell = _cells.BY_GATES.get(gates)
@@ -197,18 +154,30 @@ def _of_gates(
         bias = roles.get("bias", roles.get("keras 2"))
         if bias is not None and bias.shape == (2 * gates * sizes.units,):
             family = f"Keras 2 CuDNN{kind.upper()}"
-        yield Cell(name, kind, family, roles, convert(kind), sizes)
+        yield Cell(name, kind, family, roles, layout, sizes)
 
 
-def _sizes(measure: Callable[[], Sizes]) -> tuple[Sizes | None, str]:
+def _of_kind(
+    name: str,
+    kind: str,
+    family: str,
+    roles: Roles,
+    layout: Layout,
+    forget_bias: float = 0.0,
+    note: str = "",
+    problem: str = "",
+) -> Cell:
+    """A layer of a known kind. It is a candidate with a problem where its shapes are others."""
+    sizes = None
     try:
-        return measure(), ""
+        _, sizes = layout.measure(roles)
     except ValueError as error:
-        return None, str(error)
+        problem = problem or str(error)
+    return Cell(name, kind, family, roles, layout, sizes, forget_bias, note, problem)
 
 
-def _only(roles: Roles, *wanted: str) -> Roles:
-    return {role: roles[role] for role in wanted if role in roles}
+def _only(roles: Roles, *beginnings: str) -> Roles:
+    return {role: roles[role] for role in roles if role.startswith(beginnings)}
 
 
 def _elmo_note(name: str) -> str:

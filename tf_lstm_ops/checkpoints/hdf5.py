@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _files, _optional
+from tf_lstm_ops._arrays import Array, as_numbers
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.checkpoints import keras_2
 from tf_lstm_ops.checkpoints.contents import (
@@ -20,7 +21,6 @@ from tf_lstm_ops.checkpoints.contents import (
     Variable,
     layers_of,
 )
-from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 # What h5py raises, beside OSError and ValueError, for a file that is damaged.
 _H5PY_ERRORS = (KeyError, RuntimeError, TypeError, UnicodeError, OverflowError, MemoryError)

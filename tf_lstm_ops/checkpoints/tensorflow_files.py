@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _files, _optional
+from tf_lstm_ops._arrays import Array, as_numbers
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.checkpoints import forget_biases, keras_2, protobuf
 from tf_lstm_ops.checkpoints.contents import (
@@ -21,7 +22,6 @@ from tf_lstm_ops.checkpoints.contents import (
     Variable,
     layers_of,
 )
-from tf_lstm_ops.weights.arrays import Array, as_numbers
 
 SAVED_MODEL = "SavedModel"
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # of names in checkpoints of objects

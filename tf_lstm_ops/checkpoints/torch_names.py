@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.checkpoints.contents import Contents, Variable
 from tf_lstm_ops.weights import safetensors
-from tf_lstm_ops.weights.arrays import Array
 
 _DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 

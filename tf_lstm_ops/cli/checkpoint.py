@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops import _files, checkpoints
+from tf_lstm_ops import _cells, _files, checkpoints
 from tf_lstm_ops.checkpoints import Candidate
 from tf_lstm_ops.cli import CommandError, messages, output
+from tf_lstm_ops.weights import class_of
+from tf_lstm_ops.weights.checkpoint import of_candidate
 
 _HEAD = ("name", "kind", "layers", "directions", "I", "H", "P", "dtype", "forget bias", "family")
 
@@ -57,7 +59,8 @@ def _listed(arguments: argparse.Namespace) -> dict[str, Any]:
 def _written(arguments: argparse.Namespace) -> dict[str, Any]:
     """The same, after a candidate was written."""
     candidate = checkpoints.chosen(arguments.path, ("lstm", "gru"), arguments.layer)
-    weights = candidate.weights(arguments.forget_bias)
+    kind = class_of(_cells.BY_MODE[candidate.kind])
+    weights = of_candidate(kind, candidate, arguments.forget_bias)
     if arguments.to.suffix == ".safetensors":
         weights.to_safetensors(arguments.to)
     else:

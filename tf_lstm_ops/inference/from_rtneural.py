@@ -19,7 +19,7 @@ from tf_lstm_ops._refusal import naming, within
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers.recurrent import layer_class
-from tf_lstm_ops.weights.canonical import class_of
+from tf_lstm_ops.weights import class_of
 
 Array = npt.NDArray[np.float32]
 

@@ -9,6 +9,11 @@ Notation: I input size, H units, P size of h (H, or the size of the
 projection), D directions, G gates.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+from tf_lstm_ops import _cells
 from tf_lstm_ops.weights.block_cell import BlockCell
 from tf_lstm_ops.weights.canonical import CellWeights
 from tf_lstm_ops.weights.gru import GRUWeights
@@ -26,3 +31,15 @@ __all__ = [
     "Onnx",
     "RNNWeights",
 ]
+
+
+def class_of(cell: _cells.Cell) -> Any:
+    """The class of the weights of a cell.
+
+    Args:
+      cell: the cell.
+
+    Returns:
+      LSTMWeights, GRUWeights or RNNWeights.
+    """
+    return globals()[cell.weights]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
-from tf_lstm_ops.weights.canonical import CellWeights, Weights
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from tf_lstm_ops.weights.canonical import CellWeights, Self, Weights
 
 
 class BlockCell(NamedTuple):
@@ -41,93 +38,89 @@ class BlockCell(NamedTuple):
     wco: Array
 
 
-class BlockCellFormat(Weights):
-    """Reads and writes the arguments of LSTMBlockCell, BlockLSTM and BlockLSTMV2."""
+def from_block_cell(
+    cls: type[Self],
+    w: ArrayLike,
+    b: ArrayLike,
+    wci: ArrayLike | None = None,
+    wcf: ArrayLike | None = None,
+    wco: ArrayLike | None = None,
+    *,
+    gate_order: str,
+    forget_bias: float,
+    projection: ArrayLike | None = None,
+) -> Self:
+    """From the arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
 
-    @classmethod
-    def from_block_cell(
-        cls,
-        w: ArrayLike,
-        b: ArrayLike,
-        wci: ArrayLike | None = None,
-        wcf: ArrayLike | None = None,
-        wco: ArrayLike | None = None,
-        *,
-        gate_order: str,
-        forget_bias: float,
-        projection: ArrayLike | None = None,
-    ) -> Self:
-        """From the arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
+    Args:
+      w, b: [I+H, 4H] and [4H]; with a projection w is [I+P, 4H].
+      wci, wcf, wco: [H] each if the op was used with use_peephole, else None.
+      gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
+      forget_bias: the op's attribute, which is added to the bias; for BlockLSTMV2 0.
+      projection: [H, P], the projection of a cell such as TensorFlow 1's ``LSTMCell(num_proj=P)``;
+        None for the ops, which have none. It shows that w has P rows for h instead of H.
 
-        Args:
-          w, b: [I+H, 4H] and [4H]; with a projection w is [I+P, 4H].
-          wci, wcf, wco: [H] each if the op was used with use_peephole, else None.
-          gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
-          forget_bias: the op's attribute, which is added to the bias; for BlockLSTMV2 0.
-          projection: [H, P], the projection of a cell such as TensorFlow 1's
-            ``LSTMCell(num_proj=P)``; None for the ops, which have none. It shows that w has P rows
-            for h instead of H.
+    Returns:
+      The weights of one layer of one direction.
 
-        Returns:
-          The weights of one layer of one direction.
-
-        Raises:
-          ValueError: the shapes are inconsistent; only some of the peepholes are given; gate_order
-            is neither "ICFO" nor "IFCO"; or b is of integers and forget_bias is no integer.
-        """
-        _check_gate_order(gate_order)
-        matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
-        units = projection_size = vector.size // 4
-        require_shape("b", vector, 4 * units)
-        if projection is not None:
-            projection = as_numbers("projection", projection, 2)
-            rows, projection_size = projection.shape
-            require(
-                rows == units and 0 < projection_size < units,
-                f"projection must be ({units}, P) with 0 < P < {units} but is {projection.shape}",
-            )
-        inputs = max(len(matrix) - projection_size, 0)
+    Raises:
+      ValueError: the shapes are inconsistent; only some of the peepholes are given; gate_order is
+        neither "ICFO" nor "IFCO"; or b is of integers and forget_bias is no integer.
+    """
+    _check_gate_order(gate_order)
+    matrix, vector = as_numbers("w", w, 2), as_numbers("b", b, 1)
+    units = projection_size = vector.size // 4
+    require_shape("b", vector, 4 * units)
+    if projection is not None:
+        projection = as_numbers("projection", projection, 2)
+        rows, projection_size = projection.shape
         require(
-            matrix.shape == (inputs + projection_size, 4 * units),
-            f"w must be (I+{projection_size}, {4 * units}) but is {matrix.shape}",
+            rows == units and 0 < projection_size < units,
+            f"projection must be ({units}, P) with 0 < P < {units} but is {projection.shape}",
         )
-        matrix, recurrent_bias = (
-            reordered(a, gate_order.lower(), cls._CELL.gates) for a in (matrix, vector)
-        )
-        given = [p is not None for p in (wci, wcf, wco)]
-        require(all(given) or not any(given), "give all of wci, wcf and wco, or none")
-        peephole = _peephole({"wci": wci, "wcf": wcf, "wco": wco}, vector) if all(given) else None
-        bias = _forget_bias(recurrent_bias, forget_bias)
-        x, h = np.split(matrix, [inputs])
-        return cls((CellWeights(x, h, bias, recurrent_bias, peephole, projection),))
+    inputs = max(len(matrix) - projection_size, 0)
+    require(
+        matrix.shape == (inputs + projection_size, 4 * units),
+        f"w must be (I+{projection_size}, {4 * units}) but is {matrix.shape}",
+    )
+    matrix, recurrent_bias = (
+        reordered(a, gate_order.lower(), cls._CELL.gates) for a in (matrix, vector)
+    )
+    given = [p is not None for p in (wci, wcf, wco)]
+    require(all(given) or not any(given), "give all of wci, wcf and wco, or none")
+    peephole = _peephole({"wci": wci, "wcf": wcf, "wco": wco}, vector) if all(given) else None
+    bias = _forget_bias(recurrent_bias, forget_bias)
+    x, h = np.split(matrix, [inputs])
+    return cls((CellWeights(x, h, bias, recurrent_bias, peephole, projection),))
 
-    def to_block_cell(self, *, gate_order: str, forget_bias: float) -> BlockCell:
-        """The arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
 
-        Args:
-          gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
-          forget_bias: the op's attribute, which is subtracted from the bias; for BlockLSTMV2 0.
+def to_block_cell(self: Weights, *, gate_order: str, forget_bias: float) -> BlockCell:
+    """The arguments of LSTMBlockCell, BlockLSTM or BlockLSTMV2.
 
-        Returns:
-          The arrays w, b, wci, wcf and wco.
+    Args:
+      gate_order: "ICFO"; for BlockLSTMV2 "IFCO".
+      forget_bias: the op's attribute, which is subtracted from the bias; for BlockLSTMV2 0.
 
-        Raises:
-          ValueError: there is more than one layer or direction, or a projection; gate_order is
-            neither "ICFO" nor "IFCO"; or the weights are integers and forget_bias is not.
-        """
-        _check_gate_order(gate_order)
-        require(
-            len(self.cells) == 1,
-            f"the block cell has one layer of one direction, not {len(self.cells)}; convert each "
-            "direction separately with LSTMWeights((cell,))",
-        )
-        (cell,) = self.cells
-        require(cell.projection is None, "the block cell has no projection; use to_cudnn")
-        bias = cell.bias - _forget_bias(cell.bias, forget_bias) + cell.recurrent_bias
-        w = np.concatenate([cell.kernel, cell.recurrent_kernel])
-        peephole = np.zeros((3, self.units), w.dtype) if cell.peephole is None else cell.peephole
-        w, b = (reordered(a, self._CELL.gates, gate_order.lower()) for a in (w, bias))
-        return BlockCell(w, b, *map(np.array, peephole))
+    Returns:
+      The arrays w, b, wci, wcf and wco.
+
+    Raises:
+      ValueError: there is more than one layer or direction, or a projection; gate_order is neither
+        "ICFO" nor "IFCO"; or the weights are integers and forget_bias is not.
+    """
+    _check_gate_order(gate_order)
+    require(
+        len(self.cells) == 1,
+        f"the block cell has one layer of one direction, not {len(self.cells)}; convert each "
+        "direction separately with LSTMWeights((cell,))",
+    )
+    (cell,) = self.cells
+    require(cell.projection is None, "the block cell has no projection; use to_cudnn")
+    bias = cell.bias - _forget_bias(cell.bias, forget_bias) + cell.recurrent_bias
+    w = np.concatenate([cell.kernel, cell.recurrent_kernel])
+    peephole = np.zeros((3, self.units), w.dtype) if cell.peephole is None else cell.peephole
+    w, b = (reordered(a, self._CELL.gates, gate_order.lower()) for a in (w, bias))
+    return BlockCell(w, b, *map(np.array, peephole))
 
 
 _GATE_ORDERS = tuple(order.upper() for order in (_cells.BLOCK, _cells.BLOCK_V2))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, require_shape
 from tf_lstm_ops._refusal import require, within
-from tf_lstm_ops.weights.arrays import Array, require_shape
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,8 +72,6 @@ class CellWeights:
 class Weights:
     """The base class of LSTMWeights, GRUWeights and RNNWeights.
 
-    The classes of formats add their methods.
-
     Attributes:
       cells: one CellWeights for each direction of each layer, in the order
         layer * directions + direction.
@@ -87,13 +85,12 @@ class Weights:
     directions: int = 1
 
     _CELL: ClassVar[_cells.Cell]
-    _BY_NAME: ClassVar[dict[str, Any]] = {}
-
-    def __init_subclass__(cls) -> None:
-        if "_CELL" in vars(cls):
-            cls._BY_NAME[cls._CELL.weights] = cls
 
     def __post_init__(self) -> None:
+        if self._CELL is not _cells.LSTM:
+            for name in ("peephole", "projection"):
+                without = all(getattr(c, name) is None for c in self.cells)
+                require(without, f"{self._CELL.words} has no {name}")
         count, directions = len(self.cells), self.directions
         require(directions in (1, 2), f"directions must be 1 or 2 but is {directions}")
         require(
@@ -133,16 +130,16 @@ class Weights:
         """The number of layers; each has one or two directions."""
         return len(self.cells) // self.directions
 
-    def _require_no_options(self, kind: str) -> None:
-        for name in ("peephole", "projection"):
-            require(all(getattr(c, name) is None for c in self.cells), f"{kind} has no {name}")
-
     def _require_zero_biases(self, bias: bool) -> None:
         if not bias and any(c.bias.any() or c.recurrent_bias.any() for c in self.cells):
             raise ValueError("there are biases other than zero; make the target with biases")
 
     def _require_reset_after(self, target: str) -> None:
-        """Checks that a target without GRUs of reset_after=False can hold the weights."""
+        require(
+            getattr(self, "reset_after", True),
+            f"{target} has the equation of reset_after=True, and these weights are of "
+            "reset_after=False; use to_keras or to_onnx",
+        )
 
     def _require_one_layer(self, target: str) -> None:
         d = self.directions
@@ -154,13 +151,5 @@ class Weights:
         require(self.cells[0].projection is None, f"{target} has no projection; use to_cudnn")
 
 
-def class_of(cell: _cells.Cell) -> Any:
-    """The class of the weights of a cell.
-
-    Args:
-      cell: the cell.
-
-    Returns:
-      LSTMWeights, GRUWeights or RNNWeights.
-    """
-    return Weights._BY_NAME[cell.weights]
+# The class of weights that a function of a format makes.
+Self = TypeVar("Self", bound=Weights)

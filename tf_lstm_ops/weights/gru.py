@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import os
+from typing import TYPE_CHECKING
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._constructors import constructor
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array
-from tf_lstm_ops.weights.canonical import CellWeights
-from tf_lstm_ops.weights.checkpoint import CheckpointFormat
-from tf_lstm_ops.weights.cudnn import CudnnFormat
-from tf_lstm_ops.weights.keras import KerasFormat
-from tf_lstm_ops.weights.onnx import GRUOnnxFormat
-from tf_lstm_ops.weights.safetensors import SafetensorsFormat
+from tf_lstm_ops.weights import checkpoint, cudnn, keras, safetensors, torch
+from tf_lstm_ops.weights import onnx as onnx_format
+from tf_lstm_ops.weights.canonical import Weights
+
+if TYPE_CHECKING:
+    import onnx
+    from typing_extensions import Self
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat, CheckpointFormat):
+class GRUWeights(Weights):
     """The weights of a GRU of one or more layers. Gate order z, r, h.
 
     >>> import keras
@@ -48,42 +50,50 @@ class GRUWeights(KerasFormat, CudnnFormat, SafetensorsFormat, GRUOnnxFormat, Che
 
     _CELL = _cells.GRU
 
-    def __post_init__(self) -> None:
-        self._require_no_options("a GRU")
-        super().__post_init__()
+    from_keras = constructor(keras.from_keras)
+    to_keras = keras.to_keras
+    from_cudnn = constructor(cudnn.from_cudnn)
+    to_cudnn = cudnn.to_cudnn
+    from_torch = constructor(torch.from_torch)
+    to_torch = torch.to_torch
+    from_safetensors = constructor(safetensors.from_safetensors)
+    to_safetensors = safetensors.to_safetensors
+    from_checkpoint = constructor(checkpoint.from_checkpoint)
+    to_onnx = onnx_format.to_onnx
 
     @classmethod
-    def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:
-        kinds = {type(layer).__name__ for layer in layers if not hasattr(layer.cell, "reset_after")}
-        require(
-            not kinds, f"source must be a GRU but has layers of class {', '.join(sorted(kinds))}"
-        )
-        said = {layer.cell.reset_after for layer in layers}
-        said |= {cell[2].ndim == 2 for cell in arrays if len(cell) > 2}
-        require(len(said) < 2, "some of the layers have reset_after=False and some do not")
-        return {"reset_after": said.pop() if said else True}
+    def from_onnx(
+        cls,
+        W: ArrayLike | os.PathLike[str] | onnx.ModelProto,
+        R: ArrayLike | None = None,
+        B: ArrayLike | None = None,
+        *,
+        linear_before_reset: int | None = None,
+        node: str | None = None,
+    ) -> Self:
+        """From an ONNX file, or from the inputs of a node GRU; see LSTMWeights.from_onnx.
 
-    @classmethod
-    def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
-        kernel, recurrent_kernel, *rest = arrays
-        require(len(rest) <= 1, f"{len(arrays)} arrays are more than those of a GRU layer")
-        zero = np.zeros(kernel.shape[-1], kernel.dtype)
-        bias = rest[0] if rest else zero
-        require(
-            bias.ndim == 1 or (bias.ndim == 2 and len(bias) == 2),
-            f"bias must be (2, 3H), or (3H,) with reset_after=False, but is {bias.shape}",
-        )
-        biases = (bias, zero) if bias.ndim == 1 else bias
-        return CellWeights(kernel, recurrent_kernel, *biases)
+        Args:
+          W: the path of an ONNX file, or an `onnx.ModelProto`; or [D, 3H, I], gates z, r, h.
+          R: [D, 3H, H], gates z, r, h; None for a file.
+          B: [D, 6H], or None for zero, and for a file.
+          linear_before_reset: the node's attribute; None: that of the file's node, and 0 for
+            arrays. 0 is Keras' reset_after=False.
+          node: as of LSTMWeights.from_onnx.
 
-    def _cell_to_keras(self, cell: CellWeights, use_bias: bool) -> list[Array]:
-        both = np.stack([cell.bias, cell.recurrent_bias])
-        bias = [both if self.reset_after else both.sum(0)] if use_bias else []
-        return [cell.kernel, cell.recurrent_kernel, *bias]
+        Returns:
+          The weights of one layer, or of the layers of a stack.
 
-    def _require_reset_after(self, target: str) -> None:
+        Raises:
+          ImportError, OSError: as of LSTMWeights.from_onnx.
+          ValueError: as of LSTMWeights.from_onnx; or linear_before_reset is not that of the file.
+        """
+        reset_after = bool(linear_before_reset)
+        weights = onnx_format.read(cls, W, {"R": R, "B": B}, node, reset_after=reset_after)
+        said = weights.reset_after
         require(
-            self.reset_after,
-            f"{target} has the equation of reset_after=True, and these weights are of "
-            "reset_after=False; use to_keras or to_onnx",
+            linear_before_reset is None or reset_after == said,
+            f"linear_before_reset must be {int(said)}, that of the node, but is "
+            f"{linear_before_reset}",
         )
+        return weights

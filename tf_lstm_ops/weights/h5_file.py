@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from tf_lstm_ops import _files
-from tf_lstm_ops.weights.arrays import Array, as_numbers
+from tf_lstm_ops._arrays import Array, as_numbers
 
 _HEAP_HEADER = 16  # bytes at the beginning of a global heap, and of each object in it
 

@@ -1,4 +1,4 @@
-"""What the recurrent layers of Keras 1 and 2 computed otherwise than those of Keras 3.
+"""What the recurrent layers of Keras 2 computed otherwise than those of Keras 3.
 
 The arrays are lists of a direction of a layer, in the order of `get_weights`. The functions import
 NumPy only.
@@ -12,24 +12,16 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _cells, _keras_private
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array
 
 # Keras 2: clip(0.2 z + 0.5, 0, 1). Keras 3: clip(z / 6 + 0.5, 0, 1). So Keras 3's function of
 # 1.2 z is Keras 2's function of z.
 HARD_SIGMOID_RATIO = 1.2
-KERAS_1_ARRAYS = 3  # W, U and b of each gate
 
 
-def is_of_keras_2(layer: Any) -> bool:
-    """Whether a layer is one of Keras 2: of tf_keras, or of tf.keras in TensorFlow before 2.16.
-
-    Args:
-      layer: a layer of any class.
-
-    Returns:
-      True if a class of its bases is in one of these packages.
-    """
+def _is_of_keras_2(layer: Any) -> bool:
+    """Whether a layer is one of tf_keras, or of tf.keras in TensorFlow before 2.16."""
     packages = _keras_private.MODULES_OF_KERAS_2
     return any(base.__module__.startswith(packages) for base in type(layer).__mro__)
 
@@ -43,7 +35,7 @@ def is_cudnn_layer(layer: Any) -> bool:
     Returns:
       True if it is one of them.
     """
-    return type(layer).__name__ in ("CuDNNLSTM", "CuDNNGRU") and is_of_keras_2(layer)
+    return type(layer).__name__ in ("CuDNNLSTM", "CuDNNGRU") and _is_of_keras_2(layer)
 
 
 def cell_of(layer: Any) -> Any:
@@ -68,7 +60,7 @@ def has_hard_sigmoid(layer: Any) -> bool:
       True if it is a layer of Keras 2 with this function.
     """
     function = getattr(cell_of(layer), "recurrent_activation", None)
-    return is_of_keras_2(layer) and getattr(function, "__name__", None) == "hard_sigmoid"
+    return _is_of_keras_2(layer) and getattr(function, "__name__", None) == "hard_sigmoid"
 
 
 def from_cudnn_layer(arrays: Sequence[Array], gates: int) -> list[Array]:
@@ -102,26 +94,6 @@ def from_cudnn_layer(arrays: Sequence[Array], gates: int) -> list[Array]:
     recurrent_blocks = [a.T for a in np.hsplit(recurrent_kernel, gates)]
     biases = bias.reshape(2, -1)
     return [np.hstack(blocks), np.hstack(recurrent_blocks), biases if gates == 3 else biases.sum(0)]
-
-
-def from_keras_1(arrays: Sequence[Array]) -> list[Array]:
-    """Joins the arrays of Keras 1, which has three for each gate.
-
-    Args:
-      arrays: W, U and b of each gate: z, r, h of a GRU, i, c, f, o of an LSTM. Others are returned
-        as they are.
-
-    Returns:
-      kernel, recurrent kernel and bias.
-    """
-    count, rest = divmod(len(arrays), KERAS_1_ARRAYS)
-    cell = None if rest or count == 1 else _cells.BY_GATES.get(count)
-    if cell is None:
-        return list(arrays)
-    order = [cell.keras_1.index(gate) * KERAS_1_ARRAYS for gate in cell.gates]
-    return [
-        np.concatenate([arrays[gate + k] for gate in order], axis=-1) for k in range(KERAS_1_ARRAYS)
-    ]
 
 
 def with_hard_sigmoid_of_keras_3(arrays: Sequence[Array], gates: int) -> list[Array]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._arrays import Array, as_numbers, reordered, require_shape
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array, as_numbers, reordered, require_shape
-from tf_lstm_ops.weights.canonical import CellWeights, Weights
+from tf_lstm_ops.weights.canonical import CellWeights, Self, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class MPSGraph(NamedTuple):
@@ -40,92 +37,89 @@ class MPSGraph(NamedTuple):
     peephole: Array | None = None
 
 
-class MPSGraphFormat(Weights):
-    """Reads and writes the arguments of MPSGraph's LSTM."""
+def from_mpsgraph(
+    cls: type[Self],
+    input_weight: ArrayLike | None,
+    recurrent_weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    peephole: ArrayLike | None = None,
+    *,
+    forget_gate_last: bool = False,
+) -> Self:
+    """From the arguments of MPSGraph's LSTM, of one direction or two.
 
-    @classmethod
-    def from_mpsgraph(
-        cls,
-        input_weight: ArrayLike | None,
-        recurrent_weight: ArrayLike,
-        bias: ArrayLike | None = None,
-        peephole: ArrayLike | None = None,
-        *,
-        forget_gate_last: bool = False,
-    ) -> Self:
-        """From the arguments of MPSGraph's LSTM, of one direction or two.
+    Args:
+      input_weight: [D*4H, I]; or None, if the source holds the products with it: I is then D*4H,
+        and the kernel the identity.
+      recurrent_weight: [4H, H] or [2, 4H, H]; gates i, f, c, o.
+      bias: [D*4H], or None for zero.
+      peephole: [4H] or [2, 4H]; None without peepholes.
+      forget_gate_last: forgetGateLast of the descriptor. If True, the gates are i, c, f, o.
 
-        Args:
-          input_weight: [D*4H, I]; or None, if the source holds the products with it: I is then
-            D*4H, and the kernel the identity.
-          recurrent_weight: [4H, H] or [2, 4H, H]; gates i, f, c, o.
-          bias: [D*4H], or None for zero.
-          peephole: [4H] or [2, 4H]; None without peepholes.
-          forget_gate_last: forgetGateLast of the descriptor. If True, the gates are i, c, f, o.
+    Returns:
+      The weights of one layer.
 
-        Returns:
-          The weights of one layer.
+    Raises:
+      ValueError: the shapes are inconsistent, or a peephole of c or o is not zero. Only MPSGraph
+        multiplies these by the previous cell state.
+    """
+    recurrent = as_numbers("recurrent_weight", recurrent_weight)
+    lead = (2,) if recurrent.ndim == 3 else ()
+    require_shape("recurrent_weight", recurrent, *lead, "4H", "H")
+    directions, size, dtype = 1 + len(lead), recurrent.shape[-1], recurrent.dtype
+    rows = directions * 4 * size
+    require_shape("recurrent_weight", recurrent, *lead, 4 * size, size)
 
-        Raises:
-          ValueError: the shapes are inconsistent, or a peephole of c or o is not zero. Only
-            MPSGraph multiplies these by the previous cell state.
-        """
-        recurrent = as_numbers("recurrent_weight", recurrent_weight)
-        lead = (2,) if recurrent.ndim == 3 else ()
-        require_shape("recurrent_weight", recurrent, *lead, "4H", "H")
-        directions, size, dtype = 1 + len(lead), recurrent.shape[-1], recurrent.dtype
-        rows = directions * 4 * size
-        require_shape("recurrent_weight", recurrent, *lead, 4 * size, size)
+    def read(name: str, value: Any, default: Array) -> Array:
+        return default if value is None else as_numbers(name, value)
 
-        def read(name: str, value: Any, default: Array) -> Array:
-            return default if value is None else as_numbers(name, value)
+    kernel = read("input_weight", input_weight, np.eye(rows, dtype=dtype))
+    one_bias = read("bias", bias, np.zeros(rows, dtype))
+    peepholes = read("peephole", peephole, np.zeros((*lead, 4 * size), dtype))
+    require_shape("input_weight", kernel, rows, "I")
+    require_shape("bias", one_bias, rows)
+    require_shape("peephole", peepholes, *lead, 4 * size)
+    order = _gate_order(forget_gate_last)
 
-        kernel = read("input_weight", input_weight, np.eye(rows, dtype=dtype))
-        one_bias = read("bias", bias, np.zeros(rows, dtype))
-        peepholes = read("peephole", peephole, np.zeros((*lead, 4 * size), dtype))
-        require_shape("input_weight", kernel, rows, "I")
-        require_shape("bias", one_bias, rows)
-        require_shape("peephole", peepholes, *lead, 4 * size)
-        order = _gate_order(forget_gate_last)
+    def cell(rows: slice) -> CellWeights:
+        arrays = {
+            "input": kernel[rows],
+            "recurrent": recurrent.reshape(-1, size)[rows],
+            "input_bias": np.zeros(4 * size, dtype),
+            "recurrent_bias": one_bias[rows],
+        }
+        ifo = None if peephole is None else _from_peephole(peepholes.ravel()[rows], order)
+        return from_output_major(arrays, order, cls._CELL.gates, ifo)
 
-        def cell(rows: slice) -> CellWeights:
-            arrays = {
-                "input": kernel[rows],
-                "recurrent": recurrent.reshape(-1, size)[rows],
-                "input_bias": np.zeros(4 * size, dtype),
-                "recurrent_bias": one_bias[rows],
-            }
-            ifo = None if peephole is None else _from_peephole(peepholes.ravel()[rows], order)
-            return from_output_major(arrays, order, cls._CELL.gates, ifo)
+    of_directions = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
+    return cls(tuple(map(cell, of_directions)), directions)
 
-        of_directions = [slice(4 * size * d, 4 * size * (d + 1)) for d in range(directions)]
-        return cls(tuple(map(cell, of_directions)), directions)
 
-    def to_mpsgraph(self, *, forget_gate_last: bool = False) -> MPSGraph:
-        """The arguments of MPSGraph's LSTM; with two directions for `bidirectional=True`.
+def to_mpsgraph(self: Weights, *, forget_gate_last: bool = False) -> MPSGraph:
+    """The arguments of MPSGraph's LSTM; with two directions for `bidirectional=True`.
 
-        Args:
-          forget_gate_last: forgetGateLast of the descriptor.
+    Args:
+      forget_gate_last: forgetGateLast of the descriptor.
 
-        Returns:
-          The arrays input_weight, recurrent_weight, bias and peephole.
+    Returns:
+      The arrays input_weight, recurrent_weight, bias and peephole.
 
-        Raises:
-          ValueError: there is more than one layer or a projection; or a peephole of the output gate
-            is not zero. It multiplies the new cell state, that of MPSGraph the previous one.
-        """
-        self._require_one_layer("MPSGraph's LSTM")
-        order = _gate_order(forget_gate_last)
-        cells = [to_output_major(cell, self._CELL.gates, order) for cell in self.cells]
-        recurrent = np.stack([cell["recurrent"] for cell in cells])
-        peepholes = [_to_peephole(c.peephole, order) for c in self.cells if c.peephole is not None]
-        one = self.directions == 1
-        return MPSGraph(
-            input_weight=np.concatenate([cell["input"] for cell in cells]),
-            recurrent_weight=recurrent[0] if one else recurrent,
-            bias=np.concatenate([cell["input_bias"] + cell["recurrent_bias"] for cell in cells]),
-            peephole=None if not peepholes else peepholes[0] if one else np.stack(peepholes),
-        )
+    Raises:
+      ValueError: there is more than one layer or a projection; or a peephole of the output gate is
+        not zero. It multiplies the new cell state, that of MPSGraph the previous one.
+    """
+    self._require_one_layer("MPSGraph's LSTM")
+    order = _gate_order(forget_gate_last)
+    cells = [to_output_major(cell, self._CELL.gates, order) for cell in self.cells]
+    recurrent = np.stack([cell["recurrent"] for cell in cells])
+    peepholes = [_to_peephole(c.peephole, order) for c in self.cells if c.peephole is not None]
+    one = self.directions == 1
+    return MPSGraph(
+        input_weight=np.concatenate([cell["input"] for cell in cells]),
+        recurrent_weight=recurrent[0] if one else recurrent,
+        bias=np.concatenate([cell["input_bias"] + cell["recurrent_bias"] for cell in cells]),
+        peephole=None if not peepholes else peepholes[0] if one else np.stack(peepholes),
+    )
 
 
 def _gate_order(forget_gate_last: bool) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tf_lstm_ops._arrays import Array, reordered
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array, reordered
 from tf_lstm_ops.weights.canonical import CellWeights
 
 

@@ -6,28 +6,21 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights import onnx_file
-from tf_lstm_ops.weights.arrays import Array
-from tf_lstm_ops.weights.canonical import CellWeights
-from tf_lstm_ops.weights.cudnn import CudnnFormat
-from tf_lstm_ops.weights.keras import KerasFormat, recurrent_layers
-from tf_lstm_ops.weights.onnx import OnnxFormat
-from tf_lstm_ops.weights.safetensors import SafetensorsFormat
+from tf_lstm_ops.weights import cudnn, keras, safetensors, torch
+from tf_lstm_ops.weights import onnx as onnx_format
+from tf_lstm_ops.weights.canonical import Weights
 
 if TYPE_CHECKING:
     import onnx
     from typing_extensions import Self
 
-    from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
+class RNNWeights(Weights):
     """The weights of a plain RNN of one or more layers: Keras' SimpleRNN, PyTorch's RNN.
 
     Most sources do not say which activation function belongs to the weights: the methods that read
@@ -58,13 +51,18 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
 
     _CELL = _cells.SIMPLE_RNN
 
+    to_keras = keras.to_keras
+    to_cudnn = cudnn.to_cudnn
+    to_torch = torch.to_torch
+    to_safetensors = safetensors.to_safetensors
+    to_onnx = onnx_format.to_onnx
+
     def __post_init__(self) -> None:
-        self._require_no_options("a plain RNN")
+        super().__post_init__()
         require(
             self.activation in _activations.OF_PLAIN_RNN,
             f"activation must be 'tanh' or 'relu' but is {self.activation!r}",
         )
-        super().__post_init__()
 
     @classmethod
     def from_keras(cls, source: Any, *, activation: str | None = None) -> Self:
@@ -84,8 +82,8 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
             activations of two layers are inconsistent, the activation is neither tanh nor relu or
             not the given one, a layer is not built yet, or one has a replaced method or cell.
         """
-        weights = super().from_keras(source)
-        return weights._with(activation, bool(recurrent_layers(source)))
+        weights = keras.from_keras(cls, source)
+        return weights._with(activation, bool(keras.recurrent_layers(source)))
 
     @classmethod
     def from_torch(
@@ -109,7 +107,7 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
           ValueError: a name is missing or unknown, a value is no array, the weights are of another
             kind of module, their shapes are inconsistent, or the activation is not the module's.
         """
-        weights = super().from_torch(state_dict, prefix=prefix)
+        weights = torch.from_torch(cls, state_dict, prefix=prefix)
         said = getattr(state_dict, "nonlinearity", None)
         if isinstance(said, str):
             weights = dataclasses.replace(weights, activation=said)
@@ -135,7 +133,7 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
           OSError: the file cannot be opened.
           ValueError: the file is no .safetensors file; or an error of `from_torch`.
         """
-        return super().from_safetensors(path, prefix=prefix)._with(activation)
+        return safetensors.from_safetensors(cls, path, prefix=prefix)._with(activation)
 
     @classmethod
     def from_cudnn(cls, params: ArrayLike, *, activation: str | None = None, **sizes: Any) -> Self:
@@ -153,7 +151,7 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
         Raises:
           ValueError: params does not have the size of such a model, or an argument is out of range.
         """
-        return super().from_cudnn(params, **sizes)._with(activation)
+        return cudnn.from_cudnn(cls, params, **sizes)._with(activation)
 
     @classmethod
     def from_onnx(
@@ -183,37 +181,9 @@ class RNNWeights(KerasFormat, CudnnFormat, SafetensorsFormat, OnnxFormat):
           ValueError: as of LSTMWeights.from_onnx; or activation is another one, or not that of the
             file.
         """
-        if onnx_file.is_file(W):
-            weights = cls._from_onnx_file(W, node, {"R": R, "B": B})
-            return weights._with(activation, is_known=True)
-        onnx_file.require_no_node(node)
-        return cls._from_onnx(W, R, B, activation="tanh" if activation is None else activation)
-
-    @classmethod
-    def _options_from_onnx(cls, layers: list[RecurrentNode]) -> dict[str, Any]:
-        return {"activation": onnx_file.rnn_activation(layers)}
-
-    @classmethod
-    def _options_from_keras(cls, layers: list[Any], arrays: list[list[Array]]) -> dict[str, Any]:
-        kinds = {type(x).__name__ for x in layers if type(x.cell).__name__ != "SimpleRNNCell"}
-        require(
-            not kinds,
-            f"source must be a SimpleRNN but has layers of class {', '.join(sorted(kinds))}",
-        )
-        said = {getattr(x.cell.activation, "__name__", repr(x.cell.activation)) for x in layers}
-        require(len(said) < 2, f"the layers have different activations: {', '.join(sorted(said))}")
-        return {"activation": said.pop()} if said else {}
-
-    @classmethod
-    def _cell_from_keras(cls, arrays: list[Array]) -> CellWeights:
-        kernel, recurrent_kernel, *rest = arrays
-        require(len(rest) <= 1, f"{len(arrays)} arrays are more than those of a SimpleRNN layer")
-        zero = np.zeros(kernel.shape[-1], kernel.dtype)
-        return CellWeights(kernel, recurrent_kernel, zero, rest[0] if rest else zero)
-
-    def _cell_to_keras(self, cell: CellWeights, use_bias: bool) -> list[Array]:
-        bias = [cell.bias + cell.recurrent_bias] if use_bias else []
-        return [cell.kernel, cell.recurrent_kernel, *bias]
+        of_arrays = "tanh" if activation is None else activation
+        weights = onnx_format.read(cls, W, {"R": R, "B": B}, node, activation=of_arrays)
+        return weights._with(activation, is_known=True)
 
     def _with(self, activation: str | None, is_known: bool = False) -> Self:
         """The weights with a given activation, which must be that of the source if it is known."""

@@ -6,19 +6,15 @@ import itertools
 import re
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tf_lstm_ops import _cells, _received
+from tf_lstm_ops._arrays import Array, as_numbers, require_shape
 from tf_lstm_ops._refusal import require
-from tf_lstm_ops.weights.arrays import Array, as_numbers, require_shape
-from tf_lstm_ops.weights.canonical import CellWeights, Weights
+from tf_lstm_ops.weights.canonical import CellWeights, Self, Weights
 from tf_lstm_ops.weights.output_major import from_output_major, to_output_major
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 _FIRST, _FIRST_OF_CELL = "weight_ih_l0", "weight_ih"
 _BIASES = {"input_bias", "recurrent_bias"}
@@ -26,78 +22,81 @@ _BIASES = {"input_bias", "recurrent_bias"}
 _COMPUTED = re.compile(r"(weight|bias)\w*_(g|v|orig|mask)|parametrizations\..+")
 
 
-class TorchFormat(Weights):
-    """Reads and writes the state dict of `torch.nn.LSTM`, `torch.nn.GRU` or `torch.nn.RNN`."""
+def from_torch(cls: type[Self], state_dict: Any, *, prefix: str = "") -> Self:
+    """From a `torch.nn.LSTM`, `torch.nn.GRU`, `torch.nn.LSTMCell` or `torch.nn.GRUCell`.
 
-    @classmethod
-    def from_torch(cls, state_dict: Any, *, prefix: str = "") -> Self:
-        """From a `torch.nn.LSTM`, `torch.nn.GRU`, `torch.nn.LSTMCell` or `torch.nn.GRUCell`.
+    Args:
+      state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the module
+        has no biases (bias=False), they become zero. A cell is one layer of one direction.
+      prefix: the beginning of the module's names in the state dict of a larger model, such as
+        "encoder.". Other names are not read.
 
-        Args:
-          state_dict: the module, or its state dict: arrays or tensors by PyTorch's names. If the
-            module has no biases (bias=False), they become zero. A cell is one layer of one
-            direction.
-          prefix: the beginning of the module's names in the state dict of a larger model, such as
-            "encoder.". Other names are not read.
+    Returns:
+      The weights of all layers.
 
-        Returns:
-          The weights of all layers.
+    Raises:
+      ValueError: a name is missing or unknown, a value is no array, the weights are of another kind
+        of module, or their shapes are inconsistent.
+    """
+    given = _state_dict(state_dict)
+    own = _own_names(given, prefix)
+    cells, directions = _names_of_cells(own)
+    kinds = _required_kinds(cells, own)
+    for kind, name in ((kind, names[kind]) for names in cells for kind in kinds):
+        require(name in own, _missing(kind, prefix + name))
+    read = {names[kind] for names in cells for kind in kinds}
+    unread = [prefix + name for name in own if name not in read]
+    require(not unread, f"the state dict has {_listed(unread)}, which belongs to no layer")
+    layers = [
+        _from_cell(cls._CELL, {kind: _array(given, prefix + names[kind], kind) for kind in kinds})
+        for names in cells
+    ]
+    return cls(tuple(layers), directions)
 
-        Raises:
-          ValueError: a name is missing or unknown, a value is no array, the weights are of another
-            kind of module, or their shapes are inconsistent.
-        """
-        given = _state_dict(state_dict)
-        own = _own_names(given, prefix)
-        cells, directions = _names_of_cells(own)
-        kinds = _required_kinds(cells, own)
-        for kind, name in ((kind, names[kind]) for names in cells for kind in kinds):
-            require(name in own, _missing(kind, prefix + name))
-        read = {names[kind] for names in cells for kind in kinds}
-        unread = [prefix + name for name in own if name not in read]
-        require(not unread, f"the state dict has {_listed(unread)}, which belongs to no layer")
-        layers = [
-            cls._from_cell({kind: _array(given, prefix + names[kind], kind) for kind in kinds})
-            for names in cells
-        ]
-        return cls(tuple(layers), directions)
 
-    @classmethod
-    def _from_cell(cls, found: dict[str, Array]) -> CellWeights:
-        """From the arrays of a cell by kind; the biases may be absent."""
-        _require_kind(found, cls._CELL)
-        zero = np.zeros(found["input"].shape[0], found["input"].dtype)
-        biased = {"input_bias": zero, "recurrent_bias": zero, **found}
-        gates = cls._CELL.output_major, cls._CELL.gates
-        return from_output_major(biased, *gates, found.get("peephole"))
+def _from_cell(cell: _cells.Cell, found: dict[str, Array]) -> CellWeights:
+    """From the arrays of a cell by kind; the biases may be absent."""
+    _require_kind(found, cell)
+    zero = np.zeros(found["input"].shape[0], found["input"].dtype)
+    biased = {"input_bias": zero, "recurrent_bias": zero, **found}
+    return from_output_major(biased, cell.output_major, cell.gates, found.get("peephole"))
 
-    def to_torch(self, *, bias: bool = True) -> dict[str, Array]:
-        """The state dict of `torch.nn.LSTM`, `torch.nn.GRU` or `torch.nn.RNN`.
 
-        Args:
-          bias: False for a module made with bias=False.
+def to_torch(self: Weights, *, bias: bool = True) -> dict[str, Array]:
+    """The state dict of `torch.nn.LSTM`, `torch.nn.GRU` or `torch.nn.RNN`.
 
-        Returns:
-          Arrays by PyTorch's names; `torch.from_numpy` makes tensors of them.
+    Args:
+      bias: False for a module made with bias=False.
 
-        Raises:
-          ValueError: there are peepholes, reset_after is False, or bias is False and a bias is not
-            zero.
-        """
-        self._require_reset_after("PyTorch's GRU")
-        require(self.cells[0].peephole is None, "PyTorch has no peepholes; use to_keras or to_onnx")
-        self._require_zero_biases(bias)
-        return {name: array for name, array in self._by_torch_names() if bias or "bias" not in name}
+    Returns:
+      Arrays by PyTorch's names; `torch.from_numpy` makes tensors of them.
 
-    def _by_torch_names(self) -> Iterator[tuple[str, Array]]:
-        """The arrays with PyTorch's names, and peepholes, which PyTorch does not have."""
-        for k, cell in enumerate(self.cells):
-            names = _torch_names(_end(*divmod(k, self.directions)))
-            arrays = to_output_major(cell, self._CELL.gates, self._CELL.output_major)
-            if cell.peephole is not None:
-                arrays["peephole"] = np.array(cell.peephole)
-            for kind, array in arrays.items():
-                yield names[kind], array
+    Raises:
+      ValueError: there are peepholes, reset_after is False, or bias is False and a bias is not
+        zero.
+    """
+    self._require_reset_after("PyTorch's GRU")
+    require(self.cells[0].peephole is None, "PyTorch has no peepholes; use to_keras or to_onnx")
+    self._require_zero_biases(bias)
+    return {name: array for name, array in by_torch_names(self) if bias or "bias" not in name}
+
+
+def by_torch_names(weights: Weights) -> Iterator[tuple[str, Array]]:
+    """The arrays with PyTorch's names, and peepholes, which PyTorch does not have.
+
+    Args:
+      weights: the weights.
+
+    Yields:
+      Each array after its name.
+    """
+    for k, cell in enumerate(weights.cells):
+        names = _torch_names(_end(*divmod(k, weights.directions)))
+        arrays = to_output_major(cell, weights._CELL.gates, weights._CELL.output_major)
+        if cell.peephole is not None:
+            arrays["peephole"] = np.array(cell.peephole)
+        for kind, array in arrays.items():
+            yield names[kind], array
 
 
 def _state_dict(source: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 TRIALS = 20  # calls by which `fastest` chooses
 # Relative to the largest element, as in runner. Rounding of weights to 8 significant bits, and of

@@ -11,7 +11,7 @@ import tensorflow as tf
 from peers.cases import Problem, Row, compared_output
 from peers.frameworks import Prepared
 from peers.frameworks.tensorflow import block_cells, floats, set_threads
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 CHAIN = 100  # single steps in one tf.function, to make the cost of entering it negligible
 OPTIONS = {"forget_bias": 0.0, "cell_clip": 0.0}

@@ -11,7 +11,7 @@ from peers.cases import Problem, Row, compared_output
 from peers.frameworks import Prepared
 from peers.frameworks.layers import run_layers
 from peers.frameworks.tensorflow import block_cells, floats, set_threads
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:

@@ -11,7 +11,7 @@ import tf_lstm_ops
 from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from peers.frameworks import Prepared
 from peers.frameworks.tensorflow import floats, set_threads
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int, *, use_lengths: bool = True) -> Prepared:

@@ -11,8 +11,8 @@ import numpy as np
 from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from peers.frameworks import Prepared
 from peers.frameworks.layers import run_layers
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.weights import CellWeights
-from tf_lstm_ops.weights.arrays import Array
 
 
 def build(row: Row, problem: Problem, threads: int) -> Prepared:

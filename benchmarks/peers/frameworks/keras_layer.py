@@ -20,7 +20,7 @@ from peers.cases import (
 from peers.frameworks import Prepared, keras_model
 from peers.frameworks.tensorflow import floats, set_threads
 from peers.models import ModelProblem
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 FIT_STEPS = 40  # per epoch, to make the cost of an epoch itself small
 FIT_PRODUCTS = 2**35  # a bound on the multiply-adds of an epoch's forward passes, beyond two steps

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from peers.models import Conv, Dense, Embed, ModelProblem, Pool, Recurrent
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 
 class GraphBuilder:

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from peers.cases import Problem, Row, compared_output
 from peers.frameworks.onnx_layers import model_graph, model_output
 from peers.models import ModelProblem
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 
 class OnnxModel(NamedTuple):

@@ -13,7 +13,7 @@ from peers.cases import Problem, Row
 from peers.frameworks import Prepared, fastest
 from peers.frameworks.onnx_model import OnnxModel, onnx_models
 from peers.models import ModelProblem
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 
 def build(row: Row, problem: Problem | ModelProblem, threads: int, int8: bool = False) -> Prepared:

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from peers.cases import Problem
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.weights import LSTMWeights
-from tf_lstm_ops.weights.arrays import Array
 
 
 def set_threads(threads: int) -> None:

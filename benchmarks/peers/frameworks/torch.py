@@ -10,7 +10,7 @@ from torch.nn.utils import rnn
 from peers.cases import WEIGHTS, Problem, Row, compared_grads, compared_output
 from peers.frameworks import Prepared, torch_model
 from peers.models import ModelProblem
-from tf_lstm_ops.weights.arrays import Array
+from tf_lstm_ops._arrays import Array
 
 
 def build(row: Row, problem: Problem | ModelProblem, threads: int) -> Prepared:

@@ -192,7 +192,7 @@ def _bidirectional(layer: Any) -> layers.Layer:
 
 
 def _stacked(layer: Any) -> layers.Layer:
-    return Recurrent([*recurrent.stacked(layer)], layer.name, layer.return_state)
+    return Recurrent(recurrent.stacked(layer), layer.name, layer.return_state)
 
 
 # Layers with weights.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import dataclasses
 from typing import Any
 
 import keras
@@ -14,6 +14,7 @@ from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._refusal import Refused, naming, refused
 from tf_lstm_ops._targets import SESSION
 from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.layers.recurrent import stack
 from tf_lstm_ops.keras import op_arguments, options, stacked_clips
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.stacked import StackedLSTM
@@ -82,28 +83,19 @@ def single(layer: Any) -> file.Layer:
     """
     _require_options(layer)
     op, attributes = options.op_of(layer), op_arguments.attributes(layer)
-    arrays = _arrays(layer.cell, op)
-    flags = _flags(layer)
-    if layer.go_backwards:
-        flags |= file.ORDER_OF_COMPUTATION
-    if attributes.get("carries_normalized_state"):
-        flags |= file.CARRIES_NORMALIZED_STATE
-    return file.Layer(
+    (record,) = stack(
+        [[_arrays(layer.cell, op)]],
         layer.name,
-        file.RECURRENT,
-        arrays["kernel"].shape[0],
-        layer.units,
-        arrays["recurrent_kernel"].shape[0],
-        cell=_cells.BY_OP[op].number,
-        directions=file.BACKWARDS if layer.go_backwards else file.FORWARDS,
+        _cells.BY_OP[op],
+        **_results(layer),
         activation=_function(layer.activation),
         recurrent_activation=_function(getattr(layer, "recurrent_activation", _LINEAR)),
-        flags=flags,
         number=float(attributes.get("cell_clip", 0.0)),
         epsilon=attributes.get("epsilon", 0.0),
         proj_clip=float(attributes.get("proj_clip", 0.0)),
-        arrays=[arrays],
     )
+    carries = file.CARRIES_NORMALIZED_STATE if attributes.get("carries_normalized_state") else 0
+    return dataclasses.replace(record, flags=record.flags | carries)
 
 
 _LINEAR = keras.activations.linear  # the function of gates that a layer does not have
@@ -121,52 +113,35 @@ def _arrays(cell: Any, op: str) -> dict[str, file.Array]:
     return arrays
 
 
-def _flags(layer: Any) -> int:
-    flags = file.RETURNS_SEQUENCE if layer.return_sequences else 0
-    return flags | (file.ZERO_WHERE_MASKED if layer.zero_output_for_mask else 0)
+def _results(layer: Any) -> dict[str, Any]:
+    """The options that say what a layer returns."""
+    names = ("return_sequences", "zero_output_for_mask", "go_backwards")
+    return {name: bool(getattr(layer, name)) for name in names}
 
 
-def stacked(layer: Any) -> Iterator[file.Layer]:
+def stacked(layer: Any) -> list[file.Layer]:
     """Describes a StackedLSTM or a StackedGRU.
 
     Args:
       layer: the layer.
 
-    Yields:
-      A record for each layer of the stack. The inner ones keep the order of time, so that the mask
-      fits their outputs; with go_backwards the last one returns the order of computation.
+    Returns:
+      A record for each layer of the stack.
 
     Raises:
       ValueError: an argument is not known.
     """
     _require_options(layer)
     op = "KerasLSTM" if type(layer) is StackedLSTM else "KerasGRU"
-    cells, directions = layer.cell.cells, layer.directions
+    cells, directions = [_arrays(each, op) for each in layer.cell.cells], layer.directions
     clips = stacked_clips.attributes(layer)
-    for n in range(layer.num_layers):
-        arrays = [_arrays(cell, op) for cell in cells[n * directions : (n + 1) * directions]]
-        flags = file.RETURNS_SEQUENCE
-        if n == layer.num_layers - 1:
-            flags = _flags(layer) | (file.ORDER_OF_COMPUTATION if layer.go_backwards else 0)
-        yield file.Layer(
-            f"{layer.name} (layer {n} of the stack)",
-            file.RECURRENT,
-            arrays[0]["kernel"].shape[0],
-            layer.units,
-            arrays[0]["recurrent_kernel"].shape[0],
-            cell=_cells.BY_OP[op].number,
-            directions=_directions(layer),
-            merge=file.MERGE_MODES["concat"] if directions == 2 else 0,
-            activation=file.FUNCTIONS[DEFAULTS["activation"]],
-            recurrent_activation=file.FUNCTIONS[DEFAULTS["recurrent_activation"]],
-            flags=flags,
-            number=clips.get("cell_clip", 0.0),
-            proj_clip=clips.get("proj_clip", 0.0),
-            arrays=arrays,
-        )
-
-
-def _directions(layer: Any) -> int:
-    if layer.directions == 2:
-        return file.BOTH
-    return file.BACKWARDS if layer.go_backwards else file.FORWARDS
+    functions: dict[str, Any] = {name: file.FUNCTIONS[f] for name, f in DEFAULTS.items()}
+    return stack(
+        [cells[k : k + directions] for k in range(0, len(cells), directions)],
+        layer.name,
+        _cells.BY_OP[op],
+        **_results(layer),
+        **functions,
+        number=clips.get("cell_clip", 0.0),
+        proj_clip=clips.get("proj_clip", 0.0),
+    )

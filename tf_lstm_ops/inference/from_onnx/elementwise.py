@@ -20,6 +20,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     is_of,
     sum_of,
 )
+from tf_lstm_ops.inference.layers.activations import GELU, clipped
 from tf_lstm_ops.inference.tracing.alignment import aligned, joined, of_rank
 from tf_lstm_ops.inference.tracing.axes import (
     Product,
@@ -85,10 +86,9 @@ def shrink(call: Call) -> list[Operand]:
 
 def gelu(call: Call) -> list[Operand]:
     form = call.attributes["approximate"]
-    if form not in ("none", "tanh"):
+    if form not in GELU:
         refuse(f"its approximate is {short(form)}, not none or tanh")
-    is_tanh = form == "tanh"
-    return _applied(layers.Activation(("gelu_tanh" if is_tanh else "gelu", ())), call.traced())
+    return _applied(layers.Activation(GELU[form]), call.traced())
 
 
 def hard_sigmoid(call: Call) -> list[Operand]:
@@ -107,16 +107,13 @@ def clip(call: Call) -> list[Operand]:
         for bound, sign in zip(bounds, (-1, 1), strict=True)
     )
     x = call.traced()
-    if (low, high) == (-1.0, 1.0):
-        return _applied(layers.Activation("hard_tanh"), x)
-    if low == 0 and (high is None or high > 0):
-        return _applied(layers.ReLU(high), x)
-    if low is not None:
-        x = x.with_value(layers.Activation(("threshold", (low, low)))(x.value))
-    if high is not None:  # the minimum is a maximum of the opposite numbers
-        negative = scaled(x, np.float64(-1), np.float64(0))
-        above = layers.Activation(("threshold", (-high, -high)))(negative.value)
-        x = scaled(negative.with_value(above), np.float64(-1), np.float64(0))
+    if high is None or high > 0:
+        return _applied(layers.Chain(clipped(low, high)), x)
+    # The minimum is a maximum of the opposite numbers.
+    minus, zero = np.float64(-1), np.float64(0)
+    for bound in (low, -high):
+        x = x.with_value(layers.Chain(clipped(bound, None))(x.value))
+        x = scaled(x, minus, zero)
     return [x]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand
+from tf_lstm_ops.inference.layers.shapes import pooling
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
     Product,
@@ -170,26 +171,20 @@ def conv(call: Call) -> list[Operand]:
     groups = int(call.attributes["group"])
     if settled(x.groups[2]) not in (None, channels * groups):
         refuse(f"its kernel takes {channels * groups} channels, not {settled(x.groups[2])}")
-    if groups > 1 and channels == 1 and units == groups:
-        layer: Any = layers.DepthwiseConv1D(kernel.transpose(0, 2, 1), bias, **arguments)
-    else:
-        layer = layers.Conv1D(kernel, bias, groups=groups, **arguments)
+    layer = layers.Conv1D(kernel, bias, groups=groups, **arguments)
     return [_over_time(x, axis, layer(x.value), (Factor(units),), windows)]
 
 
 def pool(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     axis, arguments, x = _of_time(call, x, [*call.attributes.get("kernel_shape", ())])
-    padding = arguments["padding"]
-    if padding == (0, 0):
-        padding = "valid"
     if call.flag("ceil_mode") or arguments["dilation_rate"] != 1:
         refuse("it has ceil_mode or dilations")
+    size, stride, padding = (arguments[name] for name in ("size", "strides", "padding"))
     counts = call.flag("count_include_pad")
-    if not isinstance(padding, str) or (padding == "same" and counts):
-        refuse("it pads its input")
-    pooling = layer(arguments["size"], arguments["strides"], padding)
-    return [_over_time(x, axis, pooling(x.value), x.groups[2], arguments | {"padding": padding})]
+    found = pooling(layer, size, stride, padding, counts)
+    value = layers.Chain(found)(x.value)
+    return [_over_time(x, axis, value, x.groups[2], arguments)]
 
 
 def global_pool(layer: Any, call: Call) -> list[Operand]:

@@ -16,7 +16,7 @@ from tf_lstm_ops.inference.tracing.axes import Factor, Product, Traced, settled,
 from tf_lstm_ops.inference.tracing.parts import part_of
 from tf_lstm_ops.onnx_graph.attributes import short
 from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
-from tf_lstm_ops.weights.canonical import class_of
+from tf_lstm_ops.weights import class_of
 
 _X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
 _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs

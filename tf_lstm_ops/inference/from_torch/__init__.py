@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
+from tf_lstm_ops._refusal import Refusals
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.from_torch import modules, states
 from tf_lstm_ops.inference.from_torch.entry import Entry
+from tf_lstm_ops.inference.from_torch.kinds import KINDS
 from tf_lstm_ops.inference.from_torch.plan import Plan
 from tf_lstm_ops.inference.from_torch.reference import Reference
 from tf_lstm_ops.inference.graph import Value, lower
@@ -33,7 +35,7 @@ def read(source: Any, listed: Any) -> tuple[file.Graph, Reference]:
     Raises:
       ImportError, OSError, TypeError, ValueError: see `Session.from_torch`.
     """
-    is_chain = isinstance(source, list | tuple)
+    is_chain, refusals = isinstance(source, list | tuple), Refusals("modules")
     if is_chain or modules.is_module(source):
         if listed is not None:
             raise ValueError(
@@ -41,10 +43,11 @@ def read(source: Any, listed: Any) -> tuple[file.Graph, Reference]:
                 "them without layers="
             )
         elements = [*source] if is_chain else [source]
-        x, parts = _first_input(elements), _of_modules(elements, is_chain)
+        x, parts = _first_input(elements), _of_modules(elements, is_chain, refusals)
     else:
         state = states.state_of(source)
-        x, parts = _first_input(listed), states.parts(state, listed)
+        x, parts = _first_input(listed), states.parts(state, listed, refusals)
+    refusals.finish()
     if not any(parts):
         raise ValueError("a chain has one module or more. Received: none")
     return _graph(x, parts)
@@ -56,7 +59,7 @@ def _first_input(elements: Any) -> Value | None:
     return elements[0] if is_given else None
 
 
-def _of_modules(elements: Sequence[Any], is_chain: bool) -> _Parts:
+def _of_modules(elements: Sequence[Any], is_chain: bool, refusals: Refusals) -> _Parts:
     parts: _Parts = []
     for number, element in enumerate(elements):
         if isinstance(element, Value) and not number:
@@ -73,13 +76,14 @@ def _of_modules(elements: Sequence[Any], is_chain: bool) -> _Parts:
                 f"layer of tf_lstm_ops.inference.layers. Element {number} is "
                 f"{getattr(element, '__name__', _received.text(element))}{hint}"
             )
-        parts.append([*modules.entries(str(number) if is_chain else "", module, options)])
+        path = str(number) if is_chain else ""
+        parts.append([*modules.entries(path, module, options, refusals)])
     return parts
 
 
 def _graph(x: Value | None, parts: _Parts) -> tuple[file.Graph, Reference]:
     first = next((part[0] for part in parts if part), None)
-    is_table = isinstance(first, Embedding) or getattr(first, "kind", "") == "Embedding"
+    is_table = isinstance(first, Embedding) or getattr(first, "kind", None) is KINDS["Embedding"]
     dims = x.node.dims if x is not None else (None,) if is_table else (None, None)  # type: ignore[union-attr]
     plan = Plan(1 + len(dims), dims[0] is not None)
     for part in parts:

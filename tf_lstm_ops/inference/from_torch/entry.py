@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from tf_lstm_ops._refusal import refused
-from tf_lstm_ops.inference.layers import Layer, checks
-from tf_lstm_ops.weights.arrays import Array, as_numbers
+from tf_lstm_ops._arrays import Array, as_numbers
+from tf_lstm_ops._refusal import refuse, require
+from tf_lstm_ops.inference.layers import Layer
+from tf_lstm_ops.inference.reader import Reader, integer
 
 # The orders of the axes of a tensor [B, T, C] in PyTorch. A session has the first one.
 BTC, TBC, BCT = "[B, T, C]", "[T, B, C]", "[B, C, T]"
 ORDERS = (BTC, TBC, BCT)
 FEATURES_LAST = (BTC, TBC)
+_IGNORED = ("device", "dtype", "inplace")  # options of any class
 
 
 @dataclasses.dataclass(eq=False)
@@ -24,56 +26,100 @@ class Entry:
 
     Attributes:
       label: how messages call it.
-      kind: the name of its class in torch.nn.
-      options: by PyTorch's names, and "return_sequences" of a recurrent module.
-      arrays: its parameters and buffers by PyTorch's names.
+      name: of its class in torch.nn.
+      kind: how a session computes it.
+      options: by PyTorch's names, and those that a list adds.
+      tensors: by PyTorch's names functions that read its parameters and buffers.
+      missing: why an array is missing.
       module: the module itself; None if it comes from a state dict.
+      arrays: those that were read.
+      sizes: the options that arrays tell.
+      layers: what computes it.
     """
 
     label: str
-    kind: str
-    options: Mapping[str, Any]
-    arrays: Mapping[str, Array]
+    name: str
+    kind: Kind
+    options: Reader
+    tensors: Reader
+    missing: Callable[[str], str]
     module: Any = None
+    arrays: dict[str, Array] = dataclasses.field(default_factory=dict)
+    sizes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    layers: Sequence[Layer] = ()
 
-    def refuse(self, text: str) -> NoReturn:
-        """Raises the error of a module that a session does not compute.
-
-        Args:
-          text: the reason, and what to do.
-
-        Raises:
-          Refused: always.
-        """
-        raise refused(text, self.label)
-
-    def require(self, option: str, value: Any) -> None:
-        """Refuses an option with another value than the only one that a session computes.
-
-        Args:
-          option: its name.
-          value: the value.
+    def build(self) -> None:
+        """Makes the layers.
 
         Raises:
-          ValueError: it has another value.
+          ValueError: a session does not compute the module.
         """
-        given = self.options[option]
-        if given != value:
-            self.refuse(f"a session has {option}={value!r} only. Received: {option}={given!r}")
+        self.options.ignore((*_IGNORED, *self.kind.ignored))
+        self.layers = self.kind.build(self)
 
-    def integer(self, option: str) -> int:
-        """An option that is an integer, or a tuple of one.
+    def optional(self, name: str) -> Array | None:
+        """An array.
 
         Args:
-          option: its name.
+          name: PyTorch's.
 
         Returns:
-          The integer.
+          The array; None: there is none.
 
         Raises:
-          ValueError: it is neither.
+          ValueError: it is a plain attribute of the module.
         """
-        return _integer(self, option, self.options[option])
+        read = self.tensors.take(name)
+        if read is not None:
+            self.arrays[name] = read()
+            return self.arrays[name]
+        require(
+            getattr(self.module, name, None) is None,
+            f"its {name} is neither a parameter nor a buffer, so that PyTorch does not save it. "
+            f"Write: module.{name} = torch.nn.Parameter(module.{name})",
+        )
+        return None
+
+    def array(self, name: str, rank: int | None = None) -> Array:
+        """An array that must be there.
+
+        Args:
+          name: PyTorch's.
+          rank: the number of its axes; None: any.
+
+        Returns:
+          The array.
+
+        Raises:
+          ValueError: there is none, or it has another number of axes.
+        """
+        found = self.optional(name)
+        if found is None:
+            refuse(self.missing(name))
+        if rank not in (None, found.ndim):
+            refuse(f"{name} must have {rank} axes. Received: {found.shape}")
+        return found
+
+    def tell(self, **sizes: Any) -> None:
+        """Refuses options that are not those of the arrays.
+
+        PyTorch does not look at those of a module, but for those that are taken.
+
+        Args:
+          **sizes: the options that the arrays tell.
+
+        Raises:
+          ValueError: an option is another one.
+        """
+        self.sizes |= sizes
+        for name, known in sizes.items():
+            given = self.options.values.get(name)
+            if isinstance(given, list | tuple) and len(given) == 1:
+                given = given[0]
+            counts = self.module is None or name in self.options.taken
+            if counts and given is not None and given != known:
+                refuse(f"its arrays have {name}={known!r}. Received: {name}={given!r}")
+        self.options.ignore(sizes)
 
     def pair(self, option: str) -> tuple[int, int]:
         """An option that is two integers that are not negative, or one for both.
@@ -87,43 +133,17 @@ class Entry:
         Raises:
           ValueError: it is something else.
         """
-        given = self.options[option]
+        given = self.options.take(option)
         values = [*given] if isinstance(given, list | tuple) else [given, given]
         if len(values) == 1:
             values *= 2
-        first, second = (_integer(self, option, value) for value in values[:2])
+        first, second = (integer(option, value) for value in values[:2])
         if len(values) > 2 or min(first, second) < 0:
-            self.refuse(f"{option} must be one or two sizes from 0 on. Received: {given!r}")
+            refuse(f"{option} must be one or two sizes from 0 on. Received: {given!r}")
         return first, second
 
-    def axis_is_of_features(self, rank: int) -> tuple[str, ...]:
-        """The orders in which the axis `dim` is that of the features.
 
-        Args:
-          rank: the number of axes of the module's input.
-
-        Returns:
-          The orders.
-
-        Raises:
-          ValueError: it is that of the features in none.
-        """
-        dim = self.options["dim"]
-        if dim in (-1, rank - 1) or (dim is None and rank == 2):
-            return FEATURES_LAST
-        if dim in (1, -2) and rank == 3:
-            return (BCT,)
-        self.refuse(f"dim must be the axis of the features. Received: dim={dim!r}")
-
-
-def _integer(entry: Entry, option: str, value: Any) -> int:
-    try:
-        return checks.integer(option, value)
-    except TypeError as error:
-        entry.refuse(str(error))
-
-
-Build = Callable[[Entry, str], Sequence[Layer]]
+Build = Callable[[Entry], Sequence[Layer]]
 Orders = Callable[[Entry, int], Sequence[str]]
 
 
@@ -166,45 +186,27 @@ def channels_first(entry: Entry, rank: int) -> Sequence[str]:
     return (BCT,)
 
 
-def no_sizes(entry: Entry) -> Mapping[str, Any]:
-    """The arguments of a module without arrays.
-
-    Args:
-      entry: the module.
-
-    Returns:
-      None at all.
-    """
-    return {}
-
-
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """How a session computes a class of torch.nn.
 
     Attributes:
-      build: makes the layers of an entry. It takes the order of axes in PyTorch.
-      arrays: the names of arrays that must be there.
-      optional: those of arrays that may be missing.
-      options: the arguments that no array tells, with PyTorch's defaults.
-      unused: the arguments that arrays tell, or that change nothing in inference.
-      attributes: what the class of PyTorch lists beside its arguments.
+      build: reads an entry, and makes its layers.
+      ignored: options that change nothing in inference.
+      listed: the options that only a list has.
       orders: the orders of axes that an entry takes, if its input has 3 axes.
       follows: whether an entry takes the order of the module before it, and no other.
       ranks: the numbers of axes that its input may have; empty: any.
-      sizes: the arguments of the class that the arrays of an entry tell.
+      placed: the layers of an entry behind an order of axes, if they depend on it.
     """
 
     build: Build
-    arrays: Sequence[str] = ()
-    optional: Sequence[str] = ()
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    unused: Sequence[str] = ()
-    attributes: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+    listed: Sequence[str] = ()
     orders: Orders = all_orders
     follows: bool = False
     ranks: Sequence[int] = ()
-    sizes: Callable[[Entry], Mapping[str, Any]] = no_sizes
+    placed: Callable[[Entry, str], Sequence[Layer]] | None = None
 
 
 def read_array(label: str, value: Any) -> Array:

@@ -2,80 +2,83 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _activations
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import (
+    BCT,
+    FEATURES_LAST,
     ORDERS,
+    Build,
     Entry,
     Kind,
     channels_first,
 )
-from tf_lstm_ops.inference.layers.activations import Function
+from tf_lstm_ops.inference.layers.activations import GELU, Function, clipped
 
 _LINEAR_FROM = 20.0  # log(1 + e^20) is 20 in float32
 
 
-def _activation(entry: Entry, function: Function) -> Sequence[layers.Layer]:
-    return [layers.Activation(function, entry.label)]
-
-
-def _plain(function: str, **options: float) -> Kind:
+def _plain(function: str, defaults: Mapping[str, float]) -> Kind:
     """A function whose numbers are the options in their order."""
 
-    def build(entry: Entry, order: str) -> Sequence[layers.Layer]:
-        numbers = [float(entry.options[name]) for name in options]
-        return _activation(entry, (function, numbers) if options else function)
+    def build(entry: Entry) -> Sequence[layers.Layer]:
+        numbers = [float(entry.options.take(*default)) for default in defaults.items()]
+        made: Function = (function, numbers) if defaults else function
+        return [layers.Activation(made, entry.label)]
 
-    attributes = () if options else ("args", "kwargs")
-    return Kind(build, options=options, unused=("inplace",), attributes=attributes)
-
-
-def _leaky_relu(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    return [layers.LeakyReLU(entry.options["negative_slope"], entry.label)]
+    return Kind(build)
 
 
-def _hardtanh(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    low, high = entry.options["min_val"], entry.options["max_val"]
-    if (low, high) == (-1, 1):
-        return _activation(entry, "hard_tanh")
-    if low == 0 < high:
-        return [layers.ReLU(high, name=entry.label)]
-    entry.refuse(
-        "a session has min_val=-1 with max_val=1, and min_val=0 with any max_val. Received: "
-        f"min_val={low}, max_val={high}"
-    )
+def _leaky_relu(entry: Entry) -> Sequence[layers.Layer]:
+    return [layers.LeakyReLU(entry.options.take("negative_slope", 0.01), entry.label)]
 
 
-def _gelu(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    names: Mapping[Any, Function] = {"none": "gelu", "tanh": ("gelu_tanh", ())}
-    approximate = entry.options["approximate"]
-    if approximate not in names:
-        entry.refuse(f"approximate must be 'none' or 'tanh'. Received: {approximate!r}")
-    return _activation(entry, names[approximate])
+def _hardtanh(entry: Entry) -> Sequence[layers.Layer]:
+    take = entry.options.take
+    return clipped(take("min_val", -1.0), take("max_val", 1.0), entry.label)
 
 
-def _softplus(entry: Entry, order: str) -> Sequence[layers.Layer]:
-    entry.require("beta", 1)
-    if entry.options["threshold"] < _LINEAR_FROM:
-        entry.refuse(
-            f"a session has threshold={_LINEAR_FROM} or more. Received: "
-            f"threshold={entry.options['threshold']}"
-        )
-    return _activation(entry, "softplus")
+def _gelu(entry: Entry) -> Sequence[layers.Layer]:
+    approximate = entry.options.take("approximate", "none")
+    if approximate not in GELU:
+        refuse(f"approximate must be 'none' or 'tanh'. Received: {approximate!r}")
+    return [layers.Activation(GELU[approximate], entry.label)]
+
+
+def _softplus(entry: Entry) -> Sequence[layers.Layer]:
+    entry.options.require("beta", 1)
+    threshold = entry.options.take("threshold", 20.0)
+    if threshold < _LINEAR_FROM:
+        refuse(f"a session has threshold={_LINEAR_FROM} or more. Received: threshold={threshold}")
+    return [layers.Activation("softplus", entry.label)]
 
 
 def _of_features(make: Any, dim: int | None = None) -> Kind:
     """A function of all features of a step."""
-    return Kind(
-        lambda entry, order: [make(entry)],
-        options={"dim": dim},
-        orders=lambda entry, rank: entry.axis_is_of_features(rank),
-        follows=True,
-    )
+
+    def build(entry: Entry) -> Sequence[layers.Layer]:
+        entry.options.take("dim")
+        return [make(entry.label)]
+
+    def orders(entry: Entry, rank: int) -> Sequence[str]:
+        given = entry.options.take("dim", dim)
+        if given in (-1, rank - 1) or (given is None and rank == 2):
+            return FEATURES_LAST
+        if given in (1, -2) and rank == 3:
+            return (BCT,)
+        refuse(f"dim must be the axis of the features. Received: dim={given!r}")
+
+    return Kind(build, orders=orders, follows=True)
+
+
+def _prelu(entry: Entry) -> Sequence[layers.Layer]:
+    factors = entry.array("weight")
+    entry.tell(num_parameters=factors.size)
+    return [layers.PReLU(factors, entry.label)]
 
 
 def _prelu_orders(entry: Entry, rank: int) -> Sequence[str]:
@@ -83,26 +86,22 @@ def _prelu_orders(entry: Entry, rank: int) -> Sequence[str]:
     return ORDERS if entry.arrays["weight"].size == 1 else channels_first(entry, rank)
 
 
+def _log_softmax(label: str) -> layers.Layer:
+    return layers.Activation("log_softmax", label)
+
+
+_OTHERS: dict[str, Build] = {
+    "LeakyReLU": _leaky_relu,
+    "GELU": _gelu,
+    "Softplus": _softplus,
+}
 KINDS = {
-    **{f.torch[0]: _plain(f.name, **f.torch[1]) for f in _activations.TABLE if f.torch},
-    "ReLU6": dataclasses.replace(_plain(_activations.RELU6), attributes=("min_val", "max_val")),
-    "LeakyReLU": Kind(_leaky_relu, options={"negative_slope": 0.01}, unused=("inplace",)),
-    "Hardtanh": Kind(
-        _hardtanh,
-        options={"min_val": -1.0, "max_val": 1.0},
-        unused=("inplace",),
-        attributes=("min_value", "max_value"),  # old names
-    ),
-    "GELU": Kind(_gelu, options={"approximate": "none"}),
-    "Softplus": Kind(_softplus, options={"beta": 1.0, "threshold": 20.0}),
-    "Softmax": _of_features(lambda entry: layers.Softmax(entry.label)),
-    "LogSoftmax": _of_features(lambda entry: layers.Activation("log_softmax", entry.label)),
-    "GLU": _of_features(lambda entry: layers.GLU(entry.label), dim=-1),
-    "PReLU": Kind(
-        lambda entry, order: [layers.PReLU(entry.arrays["weight"], entry.label)],
-        arrays=("weight",),
-        unused=("num_parameters", "init", "device", "dtype"),
-        orders=_prelu_orders,
-        sizes=lambda entry: {"num_parameters": entry.arrays["weight"].size},
-    ),
+    **{f.torch[0]: _plain(f.name, f.torch[1]) for f in _activations.TABLE if f.torch},
+    "ReLU6": _plain(_activations.RELU6, {}),
+    **{name: Kind(build) for name, build in _OTHERS.items()},
+    "Hardtanh": Kind(_hardtanh, ignored=("min_value", "max_value")),  # old names
+    "Softmax": _of_features(layers.Softmax),
+    "LogSoftmax": _of_features(_log_softmax),
+    "GLU": _of_features(layers.GLU, dim=-1),
+    "PReLU": Kind(_prelu, ignored=("init",), orders=_prelu_orders),
 }

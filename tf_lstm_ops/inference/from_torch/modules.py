@@ -2,87 +2,98 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
+from tf_lstm_ops._refusal import Refusals, naming, refuse, require
 from tf_lstm_ops.inference.from_torch import kinds
 from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
 from tf_lstm_ops.inference.from_torch.kinds import KINDS
+from tf_lstm_ops.inference.reader import Reader
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_RECURRENT = ("LSTM", "GRU", "RNN")
 # Classes around a module, and the attribute that has the module.
 _WRAPPERS = {
     "DataParallel": "module",
     "DistributedDataParallel": "module",
     "OptimizedModule": "_orig_mod",  # of torch.compile
 }
-_MODES = {"RNN_TANH": "tanh", "RNN_RELU": "relu"}
 
 
-def entries(path: str, module: Any, options: Mapping[str, Any]) -> Iterator[Entry]:
+def entries(
+    path: str, module: Any, options: Mapping[str, Any], refusals: Refusals
+) -> Iterator[Entry]:
     """The entries of a module, or of the modules of a Sequential.
 
     Args:
       path: where the module is, for messages; empty for a single one.
       module: the module.
       options: those of the pair (module, options).
+      refusals: gets the modules that a session does not compute.
 
     Yields:
       Each entry.
-
-    Raises:
-      ValueError: a session does not compute a module.
     """
     label = f"module {path} ({type(module).__name__})" if path else type(module).__name__
-    _require_known(label, module)
-    if type(module).__name__ == "Sequential":
-        _require_options(label, options, ())
+    found = None
+    with refusals.part(), naming(label):
+        _require_plain(module)
+        if _is_sequential(module):
+            _require_options(options, ())
+        else:
+            found = _entry(label, module, options)
+            found.build()
+            found.options.finish(_is_new)
+    if found is not None:
+        yield found
+    elif _is_sequential(module):
         for number, child in enumerate(module):  # a module may be there twice
-            yield from entries(f"{path}.{number}" if path else str(number), child, {})
-    else:
-        yield _entry(label, module, options)
+            yield from entries(f"{path}.{number}" if path else str(number), child, {}, refusals)
 
 
-def _children(module: Any) -> Iterator[tuple[str, Any]]:
-    """The modules in a Sequential. named_children leaves out those that come again."""
-    for name, child in module.named_modules(remove_duplicate=False):
-        if name and "." not in name:
-            yield name, child
+def _is_sequential(module: Any) -> bool:
+    return type(module) is sys.modules["torch"].nn.Sequential
 
 
-def _require_options(label: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _is_new(names: Sequence[str]) -> str:
+    """Why a module with options of later versions of PyTorch is not read."""
+    return (
+        f"this version of PyTorch has the option {min(names)}, which a session does not know. Pass "
+        "the state dict with layers="
+    )
+
+
+def _require_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = [name for name in options if name not in known]
-    if unknown:
-        raise ValueError(
-            f"{label}: the options in a list are {', '.join(known) or 'none'}; a module has its "
-            f"own. Received: {', '.join(map(str, unknown))}"
-        )
+    require(
+        not unknown,
+        f"the options in a list are {', '.join(known) or 'none'}; a module has its own. Received: "
+        f"{', '.join(map(str, unknown))}",
+    )
 
 
-def _require_known(label: str, module: Any) -> None:
+def _require_plain(module: Any) -> None:
     """Refuses what may compute something else than the class of torch.nn says."""
     nn = sys.modules["torch"].nn
     cls = type(module)
     if hasattr(module, inside := _WRAPPERS.get(cls.__name__, "")):
-        raise ValueError(f"{label}: it is another form of a module. Pass its attribute {inside}")
+        refuse(f"it is another form of a module. Pass its attribute {inside}")
     if cls is not nn.Sequential:
-        if cls is not getattr(nn, cls.__name__, None):
-            raise ValueError(f"{label}: {_other_class(cls, nn)}")
-        kinds.kind_of(label, cls.__name__)
+        require(cls is getattr(nn, cls.__name__, None), _other_class(cls, nn))
+        kinds.kind_of(cls.__name__)
     if any(getattr(module, name, None) for name in _HOOKS):
-        raise ValueError(
-            f"{label}: it has hooks, which may change what it computes. Remove them with the "
-            "method remove of their handles, torch.nn.utils.remove_weight_norm or "
-            "torch.nn.utils.prune.remove"
+        refuse(
+            "it has hooks, which may change what it computes. Remove them with the method remove "
+            "of their handles, torch.nn.utils.remove_weight_norm or torch.nn.utils.prune.remove"
         )
     replaced = [name for name in vars(module) if callable(getattr(cls, name, None))]
     if replaced:
-        raise ValueError(
-            f"{label}: its method {replaced[0]} was replaced. A session would compute that of "
+        refuse(
+            f"its method {replaced[0]} was replaced. A session would compute that of "
             f"torch.nn.{cls.__name__}. Remove it with: del module.{replaced[0]}"
         )
 
@@ -115,42 +126,38 @@ def _other_class(cls: type, nn: Any) -> str:
 
 def _entry(label: str, module: Any, options: Mapping[str, Any]) -> Entry:
     name = type(module).__name__
-    kind = KINDS[name]
-    is_recurrent = name in _RECURRENT
-    _require_options(label, options, ("return_sequences",) if is_recurrent else ())
-    _require_arguments(label, module)
+    kind = kinds.kind_of(name)
+    _require_options(options, kind.listed)
+    arguments = _arguments(type(module))
+    values = {each: getattr(module, each, _NOT_KEPT) for each in arguments}
     own = {"recurse": False, "remove_duplicate": False}  # one tensor may have two names
     tensors = dict([*module.named_parameters(**own), *module.named_buffers(**own)])
-    arrays = {each: read_array(f"{label}: {each}", value) for each, value in tensors.items()}
-    possible = {*kind.arrays, *kind.optional, *getattr(module, "_flat_weights_names", ())}
-    for each in sorted(possible - {*tensors}):
-        if getattr(module, each, None) is not None:
-            raise ValueError(
-                f"{label}: its {each} is neither a parameter nor a buffer, so that PyTorch does "
-                f"not save it. Write: module.{each} = torch.nn.Parameter(module.{each})"
-            )
-    missing = [each for each in kind.arrays if each not in arrays]
-    if missing:
-        why = ". It has track_running_stats=False" if "running_mean" in missing else ""
-        raise ValueError(f"{label}: it has no {missing[0]}{why}")
-    names = [each for each in kind.options if each != "return_sequences"]
-    read = {each: getattr(module, each) for each in names if hasattr(module, each)}
-    if name == "RNN":
-        read["nonlinearity"] = _MODES[module.mode]
-    return kinds.entry(label, name, {**read, **options}, arrays, module)
+    read = {n: functools.partial(read_array, f"{label}: {n}", t) for n, t in tensors.items()}
+
+    def missing(array: str) -> str:
+        without = getattr(module, "track_running_stats", True) is False
+        return f"it has no {array}{'. It has track_running_stats=False' if without else ''}"
+
+    reader = Reader({**values, **options}, arguments)
+    return Entry(label, name, kind, reader, Reader(read), missing, module)
 
 
-def _require_arguments(label: str, module: Any) -> None:
-    """Refuses options of later versions of PyTorch."""
-    cls, kind = type(module), KINDS[type(module).__name__]
-    names = {*inspect.signature(cls.__init__).parameters, *getattr(cls, "__constants__", ())}
-    known = {*kind.options, *kind.unused, *kind.attributes, *kind.arrays, *kind.optional}
-    unknown = names - {"self"} - known
-    if unknown:
-        raise ValueError(
-            f"{label}: this version of PyTorch has the option {min(unknown)}, which a session does "
-            "not know. Pass the state dict with layers="
-        )
+_NOT_KEPT = object()  # the value of an argument that is no attribute of the module
+
+
+def _arguments(cls: type) -> dict[str, Any]:
+    """The arguments of a class, and their defaults."""
+    found: dict[str, Any] = {}
+    module = sys.modules["torch"].nn.Module
+    for base in cls.__mro__[: cls.__mro__.index(module)]:
+        if "__init__" not in vars(base):
+            continue
+        _, *parameters = inspect.signature(base.__init__).parameters.values()  # type: ignore[misc]
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        found = {p.name: p.default for p in named} | found
+        if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+            break
+    return found
 
 
 def is_module(value: Any) -> bool:

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from tf_lstm_ops._refusal import naming, refuse
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.from_torch.entry import BCT, BTC, ORDERS, Entry
-from tf_lstm_ops.inference.from_torch.kinds import KINDS
 from tf_lstm_ops.inference.layers import Layer
 
 
@@ -71,28 +71,31 @@ class Plan:
         Raises:
           ValueError: a session does not compute it here.
         """
-        kind = KINDS[entry.kind]
-        is_embedding = entry.kind == "Embedding"
+        with naming(entry.label):
+            self._add_entry(entry)
+
+    def _add_entry(self, entry: Entry) -> None:
+        kind = entry.kind
         if kind.ranks and self._rank not in kind.ranks:
-            entry.refuse(
+            refuse(
                 f"its input has {self._rank} axes, must have {' or '.join(map(str, kind.ranks))}; "
                 "the first axis of a session is always the batch"
             )
         wanted = kind.orders(entry, self._rank)
-        if self._rank == 3 or is_embedding:
+        if self._rank == 3 or entry.name == "Embedding":
             self._narrow(entry, wanted)
         order = self._orders[0] if self._rank == 3 else ""
-        if entry.kind == "Flatten" and order and not self._steps_are_known:
-            entry.refuse(
+        if entry.name == "Flatten" and order and not self._steps_are_known:
+            refuse(
                 "it makes the number of steps part of the features, so this number must be known. "
                 "Begin the list with layers.Input((T, F)), T steps of F features"
             )
-        self._add(Step(entry, KINDS[entry.kind].build(entry, order), order))
+        self._add(Step(entry, kind.placed(entry, order) if kind.placed else entry.layers, order))
 
     def _narrow(self, entry: Entry, wanted: Sequence[str]) -> None:
         """Keeps the orders that a module takes, or begins a run of another order."""
         # Where nothing has said the order yet, the axes are those of the session's input.
-        known = self._orders[:1] if KINDS[entry.kind].follows else self._orders
+        known = self._orders[:1] if entry.kind.follows else self._orders
         if any(order in wanted for order in known):
             self._orders = [order for order in self._orders if order in wanted]
         else:
@@ -103,15 +106,15 @@ class Plan:
 
     def _require_change(self, entry: Entry, wanted: Sequence[str]) -> None:
         here = self._orders[0]
-        if KINDS[entry.kind].follows:
-            entry.refuse(
-                f"its dim={entry.options['dim']} is not the axis of the features of {here}, the "
-                "order of axes that it gets from what is before it. In your forward an axis may "
-                "move: use the layer of tf_lstm_ops.inference.layers in its place, which computes "
-                "the features"
+        if entry.kind.follows:
+            refuse(
+                f"its dim={entry.options.take('dim')} is not the axis of the features of {here}, "
+                "the order of axes that it gets from what is before it. In your forward an axis "
+                "may move: use the layer of tf_lstm_ops.inference.layers in its place, which "
+                "computes the features"
             )
         if self._sequential_has_order:
-            entry.refuse(
+            refuse(
                 f"it takes {wanted[0]}, and the module before it in the Sequential gives {here}. "
                 "PyTorch would compute another axis. If your forward moves the axes, pass a list "
                 "of the modules"

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tf_lstm_ops import _received
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.inference import file, layers, source_check
-from tf_lstm_ops.inference.from_torch.entry import Entry
-from tf_lstm_ops.inference.from_torch.kinds import KINDS
+from tf_lstm_ops.inference.from_torch.entry import TBC, Entry
 from tf_lstm_ops.inference.from_torch.plan import Step, axes
-from tf_lstm_ops.weights.arrays import Array
 
 _SHORT, _LONG = 2, 7  # steps of the output for random inputs
 _OF_WHOLE = (
@@ -65,8 +64,7 @@ class Reference:
 
     def _is_time_first(self) -> bool:
         """Whether a module reads [T, B, features]."""
-        elements = (step.element for step in self._steps)
-        return any(isinstance(e, Entry) and e.options.get("batch_first") is False for e in elements)
+        return any(step.order == TBC for step in self._steps)
 
     def _is_equal(self, session: Any, check: Any) -> bool:
         """Whether what computes the whole model does it with the time as the first axis."""
@@ -143,7 +141,8 @@ def _step(torch: Any, step: Step, x: Any, sessions: Any) -> Any:
     # Its call would run what module.compile() made of the original, with the weights of that.
     y = _module(torch, step.element).forward(x)
     if isinstance(y, tuple):
-        y = y[0] if step.element.options["return_sequences"] else _final(step.element, y[1])
+        returns_sequences = step.element.options.take("return_sequences", True)
+        y = y[0] if returns_sequences else _final(step.element, y[1])
     return y.transpose(*swapped) if swapped and y.ndim == 3 else y
 
 
@@ -176,11 +175,12 @@ def _made(torch: Any, entry: Entry) -> Any:
     """A module of an entry of a state dict."""
     if "weight_peephole_l0" in entry.arrays:
         raise NotCompared(f"{entry.label} has peepholes, which PyTorch does not have")
-    options = {name: v for name, v in entry.options.items() if name != "return_sequences"}
-    known = KINDS[entry.kind].sizes(entry)
+    given = entry.options.values
+    options = {name: given[name] for name in entry.options.taken if name in given}
+    options.pop("return_sequences", None)
     arrays = {name: torch.from_numpy(a.astype("float64")) for name, a in entry.arrays.items()}
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        made = getattr(torch.nn, entry.kind)(**{**options, **known}).to(torch.float64)
+        made = getattr(torch.nn, entry.name)(**{**options, **entry.sizes}).to(torch.float64)
     made.load_state_dict(arrays, strict=False)
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import textwrap
@@ -10,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tf_lstm_ops import _file_kinds, _files, _optional, _received
+from tf_lstm_ops._arrays import Array
+from tf_lstm_ops._refusal import Refusals, naming
 from tf_lstm_ops.inference.from_torch import kinds
 from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Layer
+from tf_lstm_ops.inference.reader import Reader
 from tf_lstm_ops.weights import safetensors
 from tf_lstm_ops.weights import torch as torch_format
 
@@ -152,18 +156,20 @@ def _values(value: Any) -> Iterator[Any]:
         yield value
 
 
-def parts(state: State, listed: Any) -> list[list[Entry | Layer]]:
+def parts(state: State, listed: Any, refusals: Refusals) -> list[list[Entry | Layer]]:
     """The entries of a state dict.
 
     Args:
       state: the state dict.
       listed: what its prefixes are.
+      refusals: gets the elements that do not fit the state dict, or that a session does not
+        compute.
 
     Returns:
       Each entry, or a layer, in a list of its own.
 
     Raises:
-      ValueError: an element does not fit the state dict, or there are none.
+      ValueError: there are no elements.
       TypeError: an element is something else.
     """
     if listed is None:
@@ -173,31 +179,52 @@ def parts(state: State, listed: Any) -> list[list[Entry | Layer]]:
             "layers must be a list such as [('lstm', 'LSTM'), layers.LastStep(), ('head', "
             f"'Linear')]. Received: {_received.text(listed)}"
         )
-    rest = listed[1:] if listed and isinstance(listed[0], Value) else listed
-    return [[each if isinstance(each, Layer) else _entry(state, each)] for each in rest]
+    found: list[list[Entry | Layer]] = []
+    for each in listed[1:] if listed and isinstance(listed[0], Value) else listed:
+        if isinstance(each, Layer):
+            found.append([each])
+            continue
+        prefix, name, options = _read(each)
+        label = f"{prefix} ({name})" if prefix else name
+        with refusals.part(), naming(label):
+            found.append([_entry(state, label, prefix, name, options)])
+    return found
 
 
-def _entry(state: State, element: Any) -> Entry:
-    prefix, name, options = _read(element)
-    label = f"{prefix} ({name})" if prefix else name
-    kind = kinds.kind_of(label, name)
-    own = _own(state, prefix) if prefix or kind.arrays or kind.optional else {}
-    own = {key: full for key, full in own.items() if key not in _UNUSED}
-    may_be_empty = not kind.arrays and (not kind.optional or "normalized_shape" in options)
-    if not own and not may_be_empty:
-        raise ValueError(f"{label}: the state dict has no names that begin so. {_call(state)}")
+def _entry(state: State, label: str, prefix: str, name: str, options: Mapping[str, Any]) -> Entry:
+    kind = kinds.kind_of(name)
     torch_format.require_plain(state, f"{prefix}." if prefix else "")
-    missing = [key for key in kind.arrays if key not in own]
-    allowed = {*kind.arrays, *kind.optional}
-    is_recurrent = "weight_ih_l0" in allowed  # its number of layers is in the names
-    unread = [key for key in own if key not in allowed and not is_recurrent]
-    if missing or unread:
-        what = f"has no {missing[0]} for it" if missing else f"has {unread[0]}, which is none of it"
-        raise ValueError(
-            f"{label}: the state dict {what}. Its weights look like those of {_guess(state, own)}"
+    own = _own(state, prefix)
+    tensors = Reader({key: functools.partial(_array, state, own[key]) for key in own})
+
+    def like() -> str:
+        return f"Its weights look like those of {_guess(state, own)}"
+
+    def missing(array: str) -> str:
+        if not own:
+            return f"the state dict has no names that begin so. {_call(state)}"
+        return f"the state dict has no {array} for it. {like()}"
+
+    def unknown(names: Sequence[str]) -> str:
+        known = [each for each in made.options.taken if each not in made.sizes]
+        return (
+            f"the options of {name} that change results are {', '.join(known) or 'none'}. "
+            f"Received: {', '.join(map(str, names))}"
         )
-    arrays = {key: read_array(full, state[full]) for key, full in own.items()}
-    return kinds.entry(label, name, options, arrays, None)
+
+    made = Entry(label, name, kind, Reader(options), tensors, missing)
+    made.build()
+    tensors.ignore(_UNUSED)
+    if prefix or tensors.taken:
+        tensors.finish(
+            lambda names: f"the state dict has {names[0]}, which is none of it. {like()}"
+        )
+    made.options.finish(unknown)
+    return made
+
+
+def _array(state: State, name: str) -> Array:
+    return read_array(name, state[name])
 
 
 def _read(element: Any) -> tuple[str, str, Mapping[str, Any]]:

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _optional, _received
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import refused
 from tf_lstm_ops.inference import file, from_onnx
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_torch import modules
-from tf_lstm_ops.weights.arrays import Array
 
 _SCOPES = "pkg.torch.onnx.name_scopes"  # where the exporter says which module made a node
 _OPEN_AXES = 2  # those that may be the batch and the time

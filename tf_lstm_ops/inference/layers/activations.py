@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from tf_lstm_ops import _activations
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.layers import checks
-from tf_lstm_ops.inference.layers.base import Record
+from tf_lstm_ops.inference.layers.base import Identity, Layer, Record
 
+_LARGEST = float(np.finfo(np.float32).max)  # a bound that bounds nothing
 # An activation of a layer: a name, or a name and numbers.
 Function = str | tuple[str, Sequence[float]]
 
@@ -87,6 +88,38 @@ class ReLU(Activation):
             raise ValueError(f"max_value must be positive. Received: max_value={max_value}")
         numbers = (negative_slope, max_value or 0.0, threshold)
         super().__init__(("relu_with", numbers) if any(numbers) else "relu", name)
+
+
+def clipped(low: float | None, high: float | None, name: str | None = None) -> list[Layer]:
+    """max(z, low), then min of it and high.
+
+    Args:
+      low: the smallest result; None: any.
+      high: the largest result, positive; None: any.
+      name: for messages.
+
+    Returns:
+      The layers, one after the other.
+
+    Raises:
+      ValueError: high is not positive.
+    """
+    low, high = (
+        None if bound is None or sign * bound >= _LARGEST else float(bound)
+        for bound, sign in ((low, -1), (high, 1))
+    )
+    if (low, high) == (-1.0, 1.0):
+        return [Activation("hard_tanh", name)]
+    if low == 0:
+        return [ReLU(high, name=name)]
+    found: list[Layer] = [] if low is None else [Activation(("threshold", (low, low)), name)]
+    if high is not None:
+        found.append(ReLU(high, negative_slope=1.0, name=name))
+    return found or [Identity(name)]
+
+
+# The functions by the values of `approximate` in PyTorch and ONNX.
+GELU: Mapping[str, Function] = {"none": "gelu", "tanh": ("gelu_tanh", ())}
 
 
 class LeakyReLU(Activation):

@@ -111,7 +111,8 @@ def _windows(
 class Conv1D(Record):
     """A convolution over time, [B, T, C] to [B, T', units].
 
-    A causal one with stride 1 can be part of a stream.
+    A causal one with stride 1 can be part of a stream. One with a group for each channel and unit
+    is computed as a `DepthwiseConv1D`.
 
     Args:
       kernel: [k, C / groups, units].
@@ -144,11 +145,15 @@ class Conv1D(Record):
         groups = checks.size("groups", groups)
         if units % groups:
             raise ValueError(f"groups must divide the units {units}. Received: groups={groups}")
+        is_depthwise = groups == units > 1 == channels
+        if is_depthwise:
+            kernel = np.ascontiguousarray(kernel.transpose(0, 2, 1))
+        windows = _windows(size, strides, padding, dilation_rate, 0 if is_depthwise else groups)
         record = file.Layer(
             name or "Conv1D",
-            file.CONVOLUTION,
+            file.DEPTHWISE if is_depthwise else file.CONVOLUTION,
             *(channels * groups, units),
-            ints=_windows(size, strides, padding, dilation_rate, groups),
+            ints=windows,
             arrays=_arrays(kernel, bias, units),
             **fields("activation", activation),
         )

@@ -86,48 +86,60 @@ def _function(name: str, function: str) -> int:
     return file.FUNCTIONS[function]
 
 
-def _flags(return_sequences: bool, zero_output_for_mask: bool) -> int:
-    flags = file.RETURNS_SEQUENCE if return_sequences else 0
-    return flags | (file.ZERO_WHERE_MASKED if zero_output_for_mask else 0)
-
-
-def _stack(
-    weights: Any,
-    arrays_of: Any,
-    go_backwards: bool,
-    merge_mode: str,
-    flags: int,
-    *,
+def stack(
+    arrays: Sequence[Sequence[dict[str, Any]]],
     name: str,
     cell: _cells.Cell,
+    *,
+    return_sequences: bool,
+    zero_output_for_mask: bool,
+    go_backwards: bool,
+    merge_mode: str = "concat",
     **fields: Any,
 ) -> list[file.Layer]:
-    """The records of all layers of weights, of which the last one has `flags`."""
+    """The records of a stack of recurrent layers.
+
+    Args:
+      arrays: of each layer, for each direction, by the names in the file.
+      name: for messages.
+      cell: what a step computes.
+      return_sequences: whether the last layer returns all outputs. Those before it do.
+      zero_output_for_mask: whether its output of a step that does not count is zero.
+      go_backwards: whether the only direction is backwards; the last layer returns that order.
+      merge_mode: of two directions of the last layer. Those before it concatenate.
+      **fields: further fields of all records.
+
+    Returns:
+      A record for each layer.
+
+    Raises:
+      ValueError: an argument is wrong.
+    """
     merge = checks.choice("merge_mode", merge_mode, [*file.MERGE_MODES])
-    if go_backwards and weights.directions == 2:
+    is_both = len(arrays[0]) == 2
+    if go_backwards and is_both:
         raise ValueError("go_backwards must be False for weights of two directions")
-    is_both = weights.directions == 2
+    flags = file.RETURNS_SEQUENCE if return_sequences else 0
+    flags |= file.ZERO_WHERE_MASKED if zero_output_for_mask else 0
+    flags |= file.ORDER_OF_COMPUTATION if go_backwards else 0
     records = []
-    for n in range(weights.num_layers):
-        own = weights.cells[n * weights.directions : (n + 1) * weights.directions]
-        arrays = [arrays_of(each) for each in own]
-        is_last = n == weights.num_layers - 1
-        backwards_flag = file.ORDER_OF_COMPUTATION if go_backwards and is_last else 0
-        units = arrays[0]["recurrent_kernel"].shape[1] // len(cell.gates)
+    for n, own in enumerate(arrays):
+        is_last = n == len(arrays) - 1
+        kernels = own[0]["kernel"], own[0]["recurrent_kernel"]
+        units = kernels[1].shape[1] // len(cell.gates)
         records.append(
             file.Layer(
-                name + (f" (layer {n})" if weights.num_layers > 1 else ""),
+                name + (f" (layer {n})" if len(arrays) > 1 else ""),
                 file.RECURRENT,
-                *(arrays[0]["kernel"].shape[0], units, arrays[0]["recurrent_kernel"].shape[0]),
+                *(kernels[0].shape[0], units, kernels[1].shape[0]),
                 directions=file.BOTH
                 if is_both
                 else file.BACKWARDS
                 if go_backwards
                 else file.FORWARDS,
-                # The layers within a stack concatenate, as their weights say.
-                merge=(file.MERGE_MODES[merge if is_last else "concat"]) if is_both else 0,
-                flags=(flags if is_last else file.RETURNS_SEQUENCE) | backwards_flag,
-                arrays=arrays,
+                merge=file.MERGE_MODES[merge if is_last else "concat"] if is_both else 0,
+                flags=flags if is_last else file.RETURNS_SEQUENCE,
+                arrays=[*own],
                 cell=cell.number,
                 **fields,
             )
@@ -135,13 +147,27 @@ def _stack(
     return records
 
 
-def _floats(cell: CellWeights, *names: str) -> dict[str, Any]:
-    arrays = cell.arrays()
-    return {name: np.asarray(arrays[name], np.float32) for name in names if name in arrays}
+def _of_weights(weights: Any, name: str, **options: Any) -> list[file.Layer]:
+    """The records of weights."""
+    cell = (
+        _cells.RESET_BEFORE_GRU if getattr(weights, "reset_after", None) is False else weights._CELL
+    )
+    arrays = [_arrays(each, cell) for each in weights.cells]
+    count = weights.directions
+    layers = [arrays[k : k + count] for k in range(0, len(arrays), count)]
+    return stack(layers, name, cell, **options)
 
 
-def _summed_bias(cell: CellWeights) -> dict[str, Any]:
-    return {"bias": np.asarray(cell.bias + cell.recurrent_bias, np.float32)}
+def _arrays(weights: CellWeights, cell: _cells.Cell) -> dict[str, Any]:
+    """The arrays of a direction of a layer by the names in the file."""
+    given = weights.arrays()
+    names = ("kernel", "recurrent_kernel", "peephole", "projection")
+    found = {name: given[name] for name in names if name in given}
+    if cell.reset_after:
+        found |= {"bias": weights.bias, "recurrent_bias": weights.recurrent_bias}
+    else:
+        found["bias"] = weights.bias + weights.recurrent_bias
+    return {name: np.asarray(array, np.float32) for name, array in found.items()}
 
 
 def _weights(kind: Any, weights: Any, **options: Any) -> Any:
@@ -199,18 +225,13 @@ class LSTM(Recurrent):
         merge_mode: str = "concat",
         name: str | None = None,
     ) -> None:
-        def arrays_of(cell: CellWeights) -> dict[str, Any]:
-            names = ("kernel", "recurrent_kernel", "peephole", "projection")
-            return _floats(cell, *names) | _summed_bias(cell)
-
-        records = _stack(
+        records = _of_weights(
             _weights(LSTMWeights, weights),
-            arrays_of,
-            go_backwards,
-            merge_mode,
-            _flags(return_sequences, zero_output_for_mask),
-            name=name or "LSTM",
-            cell=_cells.LSTM,
+            name or "LSTM",
+            return_sequences=return_sequences,
+            zero_output_for_mask=zero_output_for_mask,
+            go_backwards=go_backwards,
+            merge_mode=merge_mode,
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
             number=float(cell_clip or 0.0),
@@ -251,22 +272,13 @@ class GRU(Recurrent):
         merge_mode: str = "concat",
         name: str | None = None,
     ) -> None:
-        read: GRUWeights = _weights(GRUWeights, weights)
-        reset_after = read.reset_after
-
-        def arrays_of(cell: CellWeights) -> dict[str, Any]:
-            if reset_after:
-                return _floats(cell, "kernel", "recurrent_kernel", "bias", "recurrent_bias")
-            return _floats(cell, "kernel", "recurrent_kernel") | _summed_bias(cell)
-
-        records = _stack(
-            read,
-            arrays_of,
-            go_backwards,
-            merge_mode,
-            _flags(return_sequences, zero_output_for_mask),
-            name=name or "GRU",
-            cell=_cells.GRU if reset_after else _cells.RESET_BEFORE_GRU,
+        records = _of_weights(
+            _weights(GRUWeights, weights),
+            name or "GRU",
+            return_sequences=return_sequences,
+            zero_output_for_mask=zero_output_for_mask,
+            go_backwards=go_backwards,
+            merge_mode=merge_mode,
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
         )
@@ -304,20 +316,14 @@ class SimpleRNN(Recurrent):
         name: str | None = None,
     ) -> None:
         read: RNNWeights = _weights(RNNWeights, weights, activation=activation)
-        function = activation or read.activation
-
-        def arrays_of(cell: CellWeights) -> dict[str, Any]:
-            return _floats(cell, "kernel", "recurrent_kernel") | _summed_bias(cell)
-
-        records = _stack(
+        records = _of_weights(
             read,
-            arrays_of,
-            go_backwards,
-            merge_mode,
-            _flags(return_sequences, zero_output_for_mask),
-            name=name or "SimpleRNN",
-            cell=_cells.SIMPLE_RNN,
-            activation=_function("activation", function),
+            name or "SimpleRNN",
+            return_sequences=return_sequences,
+            zero_output_for_mask=zero_output_for_mask,
+            go_backwards=go_backwards,
+            merge_mode=merge_mode,
+            activation=_function("activation", activation or read.activation),
         )
         super().__init__(records, name, return_state)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
@@ -237,6 +238,45 @@ class AveragePooling1D(_Pooling):
     """
 
     _mode = _AVERAGE
+
+
+def pooling(
+    kind: type[_Pooling],
+    size: int,
+    strides: int,
+    padding: str | Sequence[int],
+    counts_padding: bool = False,
+    name: str | None = None,
+) -> list[Layer]:
+    """Pooling whose padding may be numbers of steps, as other programs have it.
+
+    Args:
+      kind: MaxPooling1D or AveragePooling1D.
+      size: steps of a window.
+      strides: steps between windows.
+      padding: "valid", "same", or the steps before and behind.
+      counts_padding: whether an average counts the padding, as zeros.
+      name: for messages.
+
+    Returns:
+      The layers, one after the other.
+
+    Raises:
+      ValueError: a session has no such padding, or an argument is wrong.
+    """
+    counts = counts_padding and kind is AveragePooling1D
+    if not isinstance(padding, str):
+        is_same = strides == 1 and [*padding] == [(size - 1) // 2, size // 2]
+        if counts and any(padding):
+            return [ZeroPadding1D(padding, name), kind(size, strides, name=name)]
+        padding = "valid" if not any(padding) else "same" if is_same else f"of {[*padding]}"
+    if padding not in ("valid", "same") or (padding == "same" and counts):
+        refuse(
+            "it pads its input. With a maximum, or count_include_pad=False, a session has "
+            "padding=0, or padding=(kernel_size - 1) / 2 with stride=1. Received: "
+            f"kernel_size={size}, stride={strides}, padding {padding}"
+        )
+    return [kind(size, strides, padding, name)]
 
 
 class _WithoutMask(Record):

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 
 from tf_lstm_ops import _cells, _keras_private
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.keras.old_files.arguments import LINEAR
 from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 # The number of gates of a cell, by the name of its class or of a base.
@@ -19,6 +19,7 @@ _GATES = {
     **{f"{cell.keras}Cell": len(cell.gates) for cell in (_cells.LSTM, _cells.GRU)},
     "ConvLSTMCell": len(_cells.LSTM.gates),
 }
+_ARRAYS_OF_KERAS_1 = 3  # W, U and b of each gate
 _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
 
 
@@ -160,8 +161,8 @@ def _converted(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:
     """The arrays as Keras 3 has them."""
     gates = _gates(layer)
     if gates is not None:
-        if len(arrays) == keras_2.KERAS_1_ARRAYS * gates:
-            arrays = keras_2.from_keras_1(arrays)
+        if len(arrays) == _ARRAYS_OF_KERAS_1 * gates:
+            arrays = _joined(arrays, _cells.BY_GATES[gates])
         arrays = keras_2.from_cudnn_layer(arrays, gates)
     if isinstance(layer, _CONVOLUTIONS):
         arrays = _convolution(layer, arrays, file)
@@ -181,6 +182,13 @@ def _converted(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:
             )
         arrays = [np.asarray(a * keras_2.HARD_SIGMOID_RATIO, a.dtype) for a in arrays]
     return arrays
+
+
+def _joined(arrays: list[Array], cell: _cells.Cell) -> list[Array]:
+    """Kernel, recurrent kernel and bias of the arrays of each gate."""
+    count = _ARRAYS_OF_KERAS_1
+    starts = [cell.keras_1.index(gate) * count for gate in cell.gates]
+    return [np.concatenate([arrays[at + k] for at in starts], axis=-1) for k in range(count)]
 
 
 def _convolution(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:

@@ -13,6 +13,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _files, _keras_private
+from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
     arguments,
@@ -27,7 +28,6 @@ from tf_lstm_ops.keras.old_files import (
 )
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.weights import h5_file
-from tf_lstm_ops.weights.arrays import Array
 from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 

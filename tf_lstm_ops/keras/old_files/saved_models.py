@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tf_lstm_ops import _files
+from tf_lstm_ops._arrays import as_numbers
 from tf_lstm_ops.checkpoints import keras_2, protobuf
-from tf_lstm_ops.weights.arrays import as_numbers
 from tf_lstm_ops.weights.h5_file import NamedArray
 
 _GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's message
