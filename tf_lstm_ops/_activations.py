@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 Form = tuple[str, Mapping[str, float]]
@@ -125,6 +126,36 @@ TABLE = (
     Activation(35, "prelu", is_of_keras=False, is_named=False),
 )
 BY_NAME = {each.name: each for each in TABLE}
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeFunction:
+    """A function of ONNX's recurrent nodes with any alpha and beta.
+
+    Attributes:
+      number: in the file of a session, and in C++.
+      alpha: the default; NaN: none, so a node must have it; None: the function takes no alpha.
+      beta: likewise.
+    """
+
+    number: int
+    alpha: float | None = None
+    beta: float | None = None
+
+
+# By the names in nodes, in lower case, in which ONNX compares them.
+OF_NODES = {
+    "affine": NodeFunction(64, math.nan, math.nan),
+    "scaledtanh": NodeFunction(65, math.nan, math.nan),
+    "hardsigmoid": NodeFunction(66, 0.2, 0.5),
+    "thresholdedrelu": NodeFunction(67, 1.0),
+    "elu": NodeFunction(68, 1.0),
+    "leakyrelu": NodeFunction(69, 0.01),
+    "softplus": NodeFunction(70),
+    **{
+        name: NodeFunction(BY_NAME[name].number) for name in ("relu", "tanh", "sigmoid", "softsign")
+    },
+}
 OF_CELLS = tuple(each.name for each in TABLE if each.is_of_cells)
 # Other names, and what they mean.
 RELU6 = "relu6"

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse
-from tf_lstm_ops.inference import file, layers
-from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand
-from tf_lstm_ops.inference.layers.recurrent import Recurrent, layer_class
+from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Filled,
+    Operand,
+    Operator,
+    Size,
+    is_of,
+)
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers.recurrent import layer_class, with_functions
 from tf_lstm_ops.inference.tracing.axes import Factor, Product, Traced, settled, with_groups
 from tf_lstm_ops.inference.tracing.parts import part_of
 from tf_lstm_ops.onnx_graph.attributes import short
@@ -20,17 +31,43 @@ from tf_lstm_ops.weights import class_of
 
 _X, _LENGTHS, _H, _C = 0, 4, 5, 6  # the operands that are no weights
 _Y, _Y_H, _Y_C = 0, 1, 2  # the outputs
-# The functions of a session by their names in nodes, and the default alpha and beta of ONNX.
-_OF_NODES = {f.onnx_cell[0].lower(): f for f in _activations.TABLE if f.is_of_cells and f.onnx_cell}
-_DEFAULTS: dict[str, tuple[float | None, float | None]] = {
-    "affine": (np.nan, np.nan),  # ONNX names none
-    "hardsigmoid": (0.2, 0.5),
-    "elu": (1.0, None),
-    "leakyrelu": (0.01, None),
-}
+# Functions of cells without numbers, by their names in nodes, and the alpha and beta that they are.
+_FIXED = [
+    (f.onnx_cell[0].lower(), *f.onnx_cell[1:], f.number)
+    for f in _activations.TABLE
+    if f.is_of_cells and f.onnx_cell
+]
+_SIGMOID = _activations.BY_NAME["sigmoid"].number
+_Function = tuple[int, float, float]  # the number in the file, alpha and beta
 
 
-def recurrent(call: Call) -> list[Operand]:
+class _Part(NamedTuple):
+    """One direction of a node, or both where they have the same functions.
+
+    Attributes:
+      read: the node with the weights of these directions.
+      functions: in the order of `Cell.activations`.
+      first: the first direction.
+    """
+
+    read: RecurrentNode
+    functions: tuple[_Function, ...]
+    first: int
+
+
+class _Initial(NamedTuple):
+    """Initial states.
+
+    Attributes:
+      values: those of all directions in the order of a session; empty if no call decides any.
+      rows: of h and c the row of each direction, [D, H]; None for zeros.
+    """
+
+    values: list[Value]
+    rows: tuple[Array | None, ...]
+
+
+def _recurrent(call: Call) -> list[Operand]:
     by_name = dict(zip(call.node.input, call.operands, strict=True))
 
     def constant(name: str) -> Any:
@@ -39,16 +76,29 @@ def recurrent(call: Call) -> list[Operand]:
 
     read = _in_float32(read_recurrent(call.node, constant, call.opset))
     call.attributes.ignore()  # read_recurrent has refused what it does not read
-    _require_plain(call, read)
     x, directions = call.traced(_X), read.R.shape[0]
     if x.rank != 3:
         refuse(f"its input has {x.rank} axes, not 3")
     time, batch = (1, 0) if read.layout else (0, 1)
     x = with_groups(x, (x.axes[batch], x.axes[time], x.axes[2]))
-    states = _initial_states(call, x, directions, read.layout)
-    layer, needs_states = _layer(call, read, states)
-    outputs = layer(x.value, initial_state=states or None)
-    values = [*outputs] if isinstance(outputs, tuple) else [outputs]
+    mask = _mask(call, x)
+    initial = _initial_states(call, x, directions, read.layout)
+    is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]
+    # The output without return_sequences is Y_h.
+    needs_states = is_read[_Y_C] or (is_read[_Y] and is_read[_Y_H])
+    sequences, finals = [], list[Value]()
+    for part in _parts(read):
+        layer = _layer(call, part, is_read[_Y], needs_states, mask is not None)
+        states = _of_part(initial, part, directions)
+        layer.records = [
+            dataclasses.replace(record, initial=() if states.values else states.rows)
+            for record in layer.records
+        ]
+        source = x.value if mask is None else x.value.with_mask(mask)
+        outputs = layer(source, initial_state=states.values or None)
+        y, *final = outputs if isinstance(outputs, tuple) else (outputs,)
+        sequences.append(y.with_mask(None) if mask is not None else y)
+        finals += final
     direction: Product = (Factor(directions),) if directions > 1 else ()
     features = (*direction, Factor(read.R.shape[2]))
     found: list[Operand] = [None] * len(call.used)
@@ -56,16 +106,20 @@ def recurrent(call: Call) -> list[Operand]:
         axes = [x.axes[time], direction, x.axes[batch], features[-1:]]
         if read.layout:
             axes = [axes[2], axes[0], axes[1], axes[3]]
-        found[_Y] = Traced(values[0], (x.groups[0], x.groups[1], features), tuple(axes))
+        value = _joined(sequences)
+        found[_Y] = Traced(value, (x.groups[0], x.groups[1], features), tuple(axes))
     if needs_states:
-        finals = values[1:]
         per_direction = len(finals) // directions
         for output, offset in ((_Y_H, 0), (_Y_C, 1)):
             if output < len(found) and call.used[output]:
-                found[output] = _final(call, x, finals[offset::per_direction], features, read)
+                found[output] = _final(x, finals[offset::per_direction], features, read)
     elif any(call.used[_Y_H:]):
-        found[_Y_H] = _final(call, x, values[:1], features, read)
+        found[_Y_H] = _final(x, sequences, features, read)
     return found
+
+
+def _joined(values: Sequence[Value]) -> Value:
+    return values[0] if len(values) == 1 else layers.Concatenate()(*values)
 
 
 def _in_float32(read: RecurrentNode) -> RecurrentNode:
@@ -79,69 +133,103 @@ def _in_float32(read: RecurrentNode) -> RecurrentNode:
     return dataclasses.replace(read, **wide)
 
 
-def _final(
-    call: Call, x: Traced, values: list[Any], features: Product, read: RecurrentNode
-) -> Traced:
+def _final(x: Traced, values: list[Value], features: Product, read: RecurrentNode) -> Traced:
     """The final states of all directions, as ONNX has them."""
-    value = values[0] if len(values) == 1 else layers.Concatenate()(values)
     batch = x.axes[0 if read.layout else 1]
     axes = [features[:-1], batch, features[-1:]]
     if read.layout:
         axes = [axes[1], axes[0], axes[2]]
-    return Traced(value, (x.groups[0], features), tuple(axes))
+    return Traced(_joined(values), (x.groups[0], features), tuple(axes))
 
 
-def _require_plain(call: Call, read: RecurrentNode) -> None:
-    """Refuses options that a session does not have."""
-    if call.operand(_LENGTHS) is not None:
-        refuse("it has lengths of sequences (sequence_lens). Pass the mask to the session instead")
-    if read.clip is not None:
-        refuse(f"it clips its gates to {read.clip}")
-    if read.input_forget:
-        refuse("it couples the input and the forget gate")
-    functions = _functions(read)
-    if len(functions) == 3 and functions[1] != functions[2]:
-        refuse("its activations g and h differ")
+# Lengths.
 
 
-def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> list[Any]:
-    """The values of the initial states in the order of a session; none for zeros."""
-    given = [call.operand(k) for k in (_H, _C)[: len(_cells.BY_COMMON[call.node.op_type].states)]]
-    if all(map(_is_zero, given)):
-        return []
-    states: list[list[Any]] = []
-    for operand in given:
-        if _is_zero(operand):
+def _mask(call: Call, x: Traced) -> Value | None:
+    """The steps that the lengths of sequences leave; None: all."""
+    lengths = call.operand(_LENGTHS)
+    if lengths is None:
+        return None
+    time = x.groups[1]
+    if not isinstance(lengths, Traced):
+        every = [lengths.value.item()] if isinstance(lengths, Filled) else [*np.ravel(lengths)]  # type: ignore[arg-type]
+        if all(
+            is_of(each, time) if isinstance(each, Size) else each == settled(time) for each in every
+        ):
+            return None
+        refuse("its lengths of sequences (sequence_lens) are constants; a session takes an input")
+    if lengths.is_float or not lengths.value.is_given or lengths.rank != 1:
+        refuse("its lengths of sequences (sequence_lens) are not an input of the model")
+    if lengths.axes[0] != x.groups[0]:
+        refuse("its lengths of sequences (sequence_lens) are not those of the batch")
+    (mask,) = graph.node(file.Layer("lengths", file.MASK_OF_LENGTHS), [lengths.value, x.value])
+    if x.value.mask is None:
+        return mask
+    (both,) = graph.node(file.Layer("masks", file.MASKS), [x.value.mask, mask])
+    return both
+
+
+# Initial states.
+
+
+def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> _Initial:
+    """The initial states of a node."""
+    count = len(_cells.BY_COMMON[call.node.op_type].states)
+    operands = [call.operand(k) for k in (_H, _C)[:count]]
+    rows = tuple(_rows(operand, directions, layout) for operand in operands)
+    traced = [operand for operand in operands if isinstance(operand, Traced)]
+    if not traced:
+        return _Initial([], rows if any(row is not None for row in rows) else ())
+    states: list[list[Value]] = []
+    known: list[Value] = []
+    for operand in operands:
+        if isinstance(operand, Traced) and operand.rank != 3:
+            refuse(f"one of its initial states has {operand.rank} axes, not 3")
+        if isinstance(operand, Traced):
+            order = [1, 0, 2] if layout else [0, 1, 2]
+            own = operand.with_axes([operand.axes[k] for k in order])
+            states.append(_of_directions(own, directions))
+            known = states[-1]
+        else:
             states.append([])
-            continue
-        if not isinstance(operand, Traced) or operand.rank != 3:
-            refuse(
-                "one of its initial states is a constant; a session begins with zeros or with "
-                "inputs"
-            )
-        own = (
-            operand
-            if not layout
-            else operand.with_axes([operand.axes[1], operand.axes[0], operand.axes[2]])
-        )
-        states.append(_of_directions(own, directions))
-    [known, *_] = filter(None, states)
-    pairs = zip(*(own or [*map(_zero_as, known)] for own in states), strict=True)
-    return [state for pair in pairs for state in pair]
+    for k, own in enumerate(states):
+        states[k] = own or [_constant_as(known[d], rows[k], d) for d in range(directions)]
+    return _Initial([state for pair in zip(*states, strict=True) for state in pair], ())
 
 
-def _is_zero(state: Operand) -> bool:
-    if isinstance(state, Filled):
-        return state.value == 0
-    return state is None or (isinstance(state, np.ndarray) and not state.any())
+def _rows(state: Operand, directions: int, layout: int) -> Array | None:
+    """The row of a constant state with which all rows begin, [D, H]; None for zeros."""
+    if state is None or isinstance(state, Traced):
+        return None
+    array = state.value if isinstance(state, Filled) else state
+    if not isinstance(array, np.ndarray) or array.dtype == object:
+        refuse("one of its initial states is no array")
+    if not array.any():
+        return None
+    if array.ndim not in (0, 3):
+        refuse(f"one of its initial states has {array.ndim} axes, not 3")
+    array = array.swapaxes(0, 1) if layout and array.ndim else array
+    if array.ndim and (array != array[:, :1]).any():
+        refuse("one of its initial states differs between the rows of the batch")
+    row = array[:, 0] if array.ndim else array
+    try:
+        return np.broadcast_to(row, (directions, *row.shape[1:])).astype(np.float32)
+    except ValueError:
+        refuse("an initial state has not one part for each direction")
 
 
-def _zero_as(state: Any) -> Any:
-    """Zeros of the shape of the other state, which a session needs if that is not zero."""
-    return layers.Subtract()(state, state)
+def _constant_as(known: Value, rows: Array | None, direction: int) -> Value:
+    """A constant state as a value, with the rows of another state that is one."""
+    zero = layers.Subtract()(known, known)
+    if rows is None:
+        return zero
+    row = np.ravel(rows[direction])
+    arrays = {"kernel": np.ones_like(row), "bias": row}
+    record = file.Layer("initial state", file.AFFINE, input_size=row.size, arrays=[arrays])
+    return graph.node(record, [zero])[0]
 
 
-def _of_directions(state: Traced, directions: int) -> list[Any]:
+def _of_directions(state: Traced, directions: int) -> list[Value]:
     """The initial states of each direction, [B, H]."""
     if (settled(state.axes[0]) or 0) != directions:
         refuse("an initial state has not one part for each direction")
@@ -149,54 +237,133 @@ def _of_directions(state: Traced, directions: int) -> list[Any]:
     return [with_groups(part, (part.axes[1], part.axes[2])).value for part in parts]
 
 
-def _functions(read: RecurrentNode) -> tuple[str, ...]:
-    """The names of the activations, which all directions must share."""
-    if len(set(read.activations)) > 1:
-        refuse("its directions have different activations")
-    names = _activations.OF_PLAIN_RNN if read.cell is _cells.SIMPLE_RNN else _activations.OF_CELLS
-    for name in read.activations[0]:
-        if name not in _OF_NODES or _OF_NODES[name].name not in names:
-            refuse(f"a session does not have its activation {short(name)}")
-    _require_numbers(read)
-    return tuple(_OF_NODES[name].name for name in read.activations[0])
+def _of_part(initial: _Initial, part: _Part, directions: int) -> _Initial:
+    """The initial states of some directions, with all rows where one is not zero."""
+    count, size = part.read.R.shape[0], part.read.R.shape[2]
+    own = slice(part.first, part.first + count)
+    per_direction = len(initial.values) // directions
+    values = initial.values[own.start * per_direction : own.stop * per_direction]
+    rows = [
+        np.zeros((count, size), np.float32)
+        if row is None
+        else np.broadcast_to(row if row.ndim > 1 else row[:, None], (directions, size))[own]
+        for row in initial.rows
+    ]
+    return _Initial(values, tuple(rows))
 
 
-def _require_numbers(read: RecurrentNode) -> None:
-    """Refuses other values of alpha and beta than those of the functions of a session."""
-    every = [name for names in read.activations for name in names]
-    wanted = {name: _OF_NODES[name].onnx_cell[1:] for name in every if name in _DEFAULTS}  # type: ignore[index]
-    if len({tuple(number is None for number in numbers) for numbers in wanted.values()}) > 1:
-        refuse("to which of its activations alpha and beta belong is not clear")
-    for k, given in enumerate((read.activation_alpha, read.activation_beta)):
-        pairs = [(wanted[n][k], _DEFAULTS[n][k]) for n in every if n in wanted]
-        want, default = ([float(p[j] or 0) for p in pairs if p[j] is not None] for j in (0, 1))
-        found = [*given] or default
-        if want and (len(found) != len(want) or not np.allclose(found, want)):
-            names = " and ".join(map(short, sorted(wanted)))
-            refuse(f"a session does not have its activation {names} with these alpha and beta")
+# Functions.
 
 
-def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurrent, bool]:
-    """The layer, and whether it returns its states."""
+def _parts(read: RecurrentNode) -> list[_Part]:
+    """The node, or each of its directions where they have different functions."""
     functions = _functions(read)
-    is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]
-    # The output without return_sequences is Y_h.
-    needs_states = is_read[_Y_C] or (is_read[_Y] and is_read[_Y_H])
-    options: dict[str, Any] = {
-        "return_sequences": is_read[_Y],
-        "return_state": needs_states,
-        "go_backwards": read.direction == "reverse",
-        "name": call.node.name or call.node.op_type,
+    if len({*functions}) == 1:
+        return [_Part(_uncoupled(read, functions[0]), functions[0], 0)]
+    found = []
+    for d, own in enumerate(functions):
+        arrays = {
+            name: array[d : d + 1]
+            for name in ("W", "R", "B", "P")
+            if (array := getattr(read, name)) is not None
+        }
+        part = dataclasses.replace(read, direction=("forward", "reverse")[d], **arrays)
+        found.append(_Part(_uncoupled(part, own), own, d))
+    return found
+
+
+def _functions(read: RecurrentNode) -> list[tuple[_Function, ...]]:
+    """The functions of each direction. Those that take an alpha take the next one, as a beta."""
+    numbers = [iter(read.activation_alpha), iter(read.activation_beta)]
+    found = []
+    for names in read.activations:
+        own = []
+        for name in names:
+            if name not in _activations.OF_NODES:
+                refuse(f"a session does not have its activation {short(name)}")
+            function = _activations.OF_NODES[name]
+            pair = [
+                None if default is None else float(next(rest, default))
+                for rest, default in zip(numbers, (function.alpha, function.beta), strict=True)
+            ]
+            if any(number is not None and math.isnan(number) for number in pair):
+                refuse(f"its activation {short(name)} must have alpha and beta")
+            own.append(_numbered(name, function.number, pair))
+        found.append(tuple(own))
+    if any(next(rest, None) is not None for rest in numbers):
+        refuse("it has more alpha or beta than its activations take")
+    return found
+
+
+def _numbered(name: str, number: int, pair: Sequence[float | None]) -> _Function:
+    """A function with its numbers; without any where it is one that has none."""
+    for fixed, *wanted, fixed_number in _FIXED:
+        if fixed == name and all(
+            a is None or np.isclose(a, b) for a, b in zip(pair, wanted, strict=True)
+        ):
+            return fixed_number, 0.0, 0.0
+    return number, pair[0] or 0.0, pair[1] or 0.0
+
+
+def _uncoupled(read: RecurrentNode, functions: Sequence[_Function]) -> RecurrentNode:
+    """A node whose forget gate has weights of its own, f = 1 - i = a(-z) of the input gate's z."""
+    if not read.input_forget:
+        return read
+    number, _, beta = functions[0]
+    is_symmetric = number in (_SIGMOID, _activations.BY_NAME["hard_sigmoid"].number)
+    if not is_symmetric and (number != _activations.OF_NODES["hardsigmoid"].number or beta != 0.5):
+        refuse(
+            "it couples the input and the forget gate, which a session computes with sigmoid, or "
+            "hard sigmoid with beta=0.5"
+        )
+    size = read.R.shape[2]
+
+    def coupled(array: Array, gates: str, axis: int) -> Array:
+        found = array.copy()
+        parts = np.split(found, found.shape[axis] // size, axis)  # views
+        for k in range(0, len(parts), len(gates)):
+            parts[k + gates.index("f")][...] = -parts[k + gates.index("i")]
+        return found
+
+    changed = {
+        name: coupled(array, gates, 1)
+        for name, gates in (
+            *(("W", _cells.LSTM.onnx), ("R", _cells.LSTM.onnx), ("B", _cells.LSTM.onnx)),
+            ("P", _cells.ONNX_PEEPHOLES),
+        )
+        if (array := getattr(read, name)) is not None
     }
+    return dataclasses.replace(read, **changed)
+
+
+def _layer(
+    call: Call, part: _Part, is_sequence: bool, needs_states: bool, has_lengths: bool
+) -> Any:
+    """The layer of some directions."""
+    read = part.read
     given: dict[str, Any] = {} if read.P is None else {"P": read.P}
     if read.cell is _cells.GRU:
         given["linear_before_reset"] = read.linear_before_reset
     own = class_of(read.cell).from_onnx(read.W, read.R, read.B, **given)
-    options |= zip(read.cell.activations, functions, strict=True)
-    layer: Recurrent = layer_class(own)(own, **options)
+    layer = layer_class(own)(
+        own,
+        return_sequences=is_sequence,
+        return_state=needs_states,
+        go_backwards=read.direction == "reverse",
+        zero_output_for_mask=has_lengths and is_sequence,
+        name=call.node.name or call.node.op_type,
+    )
+    if read.clip is not None and not read.clip > 0:
+        refuse(f"its clip is {read.clip}, must be positive")
     # ONNX keeps the order of the steps in all directions.
     layer.records = [
-        dataclasses.replace(record, flags=record.flags & ~file.ORDER_OF_COMPUTATION)
+        dataclasses.replace(
+            with_functions(record, part.functions, read.clip or 0.0),
+            flags=record.flags & ~file.ORDER_OF_COMPUTATION,
+        )
         for record in layer.records
     ]
-    return layer, needs_states
+    return layer
+
+
+OPERATORS = dict.fromkeys(_cells.BY_COMMON, Operator(_recurrent))

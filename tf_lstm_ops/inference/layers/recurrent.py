@@ -16,6 +16,9 @@ from tf_lstm_ops.inference.layers.base import Layer
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 
 _FUNCTIONS = tuple(file.FUNCTIONS)
+# Of the numbers of functions in the file: alpha and beta of each place, then the bound.
+_PLACES = {"recurrent_activation": 0, "activation": 1}
+_FUNCTION_NUMBERS, _BOUND = 8, 6
 
 
 class Recurrent(Layer):
@@ -26,17 +29,29 @@ class Recurrent(Layer):
       name: for messages.
       return_state: whether the final states are returned: for each direction of each layer h [B, P]
         and, of an LSTM, c [B, H].
+      initial_state: with what each row begins where a call has no initial states: for each
+        direction of each layer h [P] and, of an LSTM, c [H]; None: zeros.
+
+    Raises:
+      ValueError: an initial state has another shape.
     """
 
     def __init__(
-        self, records: Sequence[file.Layer], name: str | None = None, return_state: bool = False
+        self,
+        records: Sequence[file.Layer],
+        name: str | None = None,
+        return_state: bool = False,
+        initial_state: Sequence[Any] | None = None,
     ) -> None:
         super().__init__(name or records[0].name)
-        self.records, self._return_state = [*records], bool(return_state)
+        self._return_state = bool(return_state)
+        if initial_state is not None:
+            records = with_initial(records, initial_state, self.name)
+        self.records = [*records]
         if return_state:
             self.records = [
                 dataclasses.replace(record, flags=record.flags | file.RETURNS_STATE)
-                for record in records
+                for record in self.records
             ]
 
     @property
@@ -84,6 +99,78 @@ class Recurrent(Layer):
 def _function(name: str, function: str) -> int:
     checks.choice(name, function, _FUNCTIONS)
     return file.FUNCTIONS[function]
+
+
+def with_functions(
+    record: file.Layer, functions: Sequence[tuple[int, float, float]], bound: float = 0.0
+) -> file.Layer:
+    """A record with functions that have numbers.
+
+    Args:
+      record: of a cell without layer normalisation.
+      functions: the number of each function in the file, its alpha and beta, in the order of
+        `Cell.activations`.
+      bound: to which the arguments of all functions are clipped; 0: they are not.
+
+    Returns:
+      The record.
+    """
+    cell = _cells.BY_NUMBER[record.cell]
+    places = [_PLACES[name] for name in cell.activations]
+    # The second one of an LSTM is that of the cell state.
+    places[-1] += len(cell.activations) > 2
+    numbers = np.zeros(_FUNCTION_NUMBERS, np.float32)
+    for place, (_, alpha, beta) in zip(places, functions, strict=True):
+        numbers[2 * place : 2 * place + 2] = alpha, beta
+    numbers[_BOUND] = bound
+    of_place = {place: number for place, (number, *_) in zip(places, functions, strict=True)}
+    state = of_place.get(2, of_place[1])
+    arrays = [dict(each) for each in record.arrays]
+    if numbers.any():
+        arrays[0]["functions"] = numbers
+    return dataclasses.replace(
+        record,
+        recurrent_activation=of_place.get(0, 0),
+        activation=of_place[1],
+        ints=(state + 1,) if state != of_place[1] else (),
+        arrays=arrays,
+    )
+
+
+def with_initial(
+    records: Sequence[file.Layer], states: Sequence[Any], name: str
+) -> list[file.Layer]:
+    """Records of layers that begin with states.
+
+    Args:
+      records: one for each layer.
+      states: for each direction of each layer h [P] and, of an LSTM, c [H].
+      name: for messages.
+
+    Returns:
+      The records.
+
+    Raises:
+      ValueError: there are more or fewer states, or one has another shape.
+    """
+    rest = iter([np.asarray(state, np.float32) for state in states])
+    found, expected = [], []
+    for record in records:
+        kinds = _cells.BY_NUMBER[record.cell].states
+        directions = 2 if record.directions == file.BOTH else 1
+        shapes = [(record.hidden_size,), (record.units,)][: len(kinds)]
+        expected += shapes * directions
+        own = [[next(rest, np.zeros(0)) for _ in kinds] for _ in range(directions)]
+        found.append([*zip(*own, strict=True)])
+    shapes_of = [np.shape(state) for state in states]
+    if shapes_of != expected:
+        raise ValueError(
+            f"layer {name}: initial_state must have the shapes {expected}. Received: {shapes_of}"
+        )
+    return [
+        dataclasses.replace(record, initial=tuple(map(np.stack, own)))
+        for record, own in zip(records, found, strict=True)
+    ]
 
 
 def stack(
@@ -205,6 +292,8 @@ class LSTM(Recurrent):
       proj_clip: the bound of the projected h; None: none.
       merge_mode: of two directions: "concat", "sum", "mul" or "ave".
       name: for messages.
+      initial_state: arrays with which each row begins: for each direction of each layer h [P] and c
+        [H]; None: zeros. A stream begins with them, and its `reset` sets them.
 
     Raises:
       ValueError: a shape or an argument is wrong.
@@ -224,6 +313,7 @@ class LSTM(Recurrent):
         proj_clip: float | None = None,
         merge_mode: str = "concat",
         name: str | None = None,
+        initial_state: Sequence[Any] | None = None,
     ) -> None:
         records = _of_weights(
             _weights(LSTMWeights, weights),
@@ -237,7 +327,7 @@ class LSTM(Recurrent):
             number=float(cell_clip or 0.0),
             proj_clip=float(proj_clip or 0.0),
         )
-        super().__init__(records, name, return_state)
+        super().__init__(records, name, return_state, initial_state)
 
 
 class GRU(Recurrent):
@@ -254,6 +344,8 @@ class GRU(Recurrent):
       zero_output_for_mask: whether the output of a step that does not count is zero.
       merge_mode: of two directions: "concat", "sum", "mul" or "ave".
       name: for messages.
+      initial_state: arrays with which each row begins: for each direction of each layer h [H];
+        None: zeros. A stream begins with them, and its `reset` sets them.
 
     Raises:
       ValueError: a shape or an argument is wrong.
@@ -271,6 +363,7 @@ class GRU(Recurrent):
         zero_output_for_mask: bool = False,
         merge_mode: str = "concat",
         name: str | None = None,
+        initial_state: Sequence[Any] | None = None,
     ) -> None:
         records = _of_weights(
             _weights(GRUWeights, weights),
@@ -282,7 +375,7 @@ class GRU(Recurrent):
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
         )
-        super().__init__(records, name, return_state)
+        super().__init__(records, name, return_state, initial_state)
 
 
 class SimpleRNN(Recurrent):
@@ -298,6 +391,8 @@ class SimpleRNN(Recurrent):
       zero_output_for_mask: whether the output of a step that does not count is zero.
       merge_mode: of two directions: "concat", "sum", "mul" or "ave".
       name: for messages.
+      initial_state: arrays with which each row begins: for each direction of each layer h [H];
+        None: zeros. A stream begins with them, and its `reset` sets them.
 
     Raises:
       ValueError: a shape or an argument is wrong.
@@ -314,6 +409,7 @@ class SimpleRNN(Recurrent):
         zero_output_for_mask: bool = False,
         merge_mode: str = "concat",
         name: str | None = None,
+        initial_state: Sequence[Any] | None = None,
     ) -> None:
         read: RNNWeights = _weights(RNNWeights, weights, activation=activation)
         records = _of_weights(
@@ -325,7 +421,7 @@ class SimpleRNN(Recurrent):
             merge_mode=merge_mode,
             activation=_function("activation", activation or read.activation),
         )
-        super().__init__(records, name, return_state)
+        super().__init__(records, name, return_state, initial_state)
 
 
 # The layer for the weights of a cell, whatever reset_after is.
@@ -349,7 +445,7 @@ def layer_class(weights: Any) -> Any:
 
 
 # The fields in which two directions differ.
-_DIFFERENT = ("name", "directions", "flags", "arrays")
+_DIFFERENT = ("name", "directions", "flags", "arrays", "initial")
 
 
 def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> file.Layer:
@@ -381,7 +477,19 @@ def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> f
         directions=file.BOTH,
         merge=file.MERGE_MODES[merge_mode],
         arrays=[*first.arrays, *second.arrays],
+        initial=_initial_of_both(first, second),
     )
+
+
+def _initial_of_both(first: file.Layer, second: file.Layer) -> tuple[Any, ...]:
+    if not first.initial and not second.initial:
+        return ()
+    sizes = (first.hidden_size, first.units)[: len(_cells.BY_NUMBER[first.cell].states)]
+    own = [
+        each.initial or [np.zeros((1, size), np.float32) for size in sizes]
+        for each in (first, second)
+    ]
+    return tuple(np.concatenate(pair) for pair in zip(*own, strict=True))
 
 
 class Bidirectional(Recurrent):
