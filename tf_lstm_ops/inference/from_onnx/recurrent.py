@@ -10,7 +10,7 @@ import numpy as np
 from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, layers
-from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand
+from tf_lstm_ops.inference.from_onnx.values import Call, Filled, Operand, Operator
 from tf_lstm_ops.inference.layers.recurrent import Recurrent, layer_class
 from tf_lstm_ops.inference.tracing.axes import Factor, Product, Traced, settled, with_groups
 from tf_lstm_ops.inference.tracing.parts import part_of
@@ -30,7 +30,7 @@ _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
 }
 
 
-def recurrent(call: Call) -> list[Operand]:
+def _recurrent(call: Call) -> list[Operand]:
     by_name = dict(zip(call.node.input, call.operands, strict=True))
 
     def constant(name: str) -> Any:
@@ -200,3 +200,6 @@ def _layer(call: Call, read: RecurrentNode, states: list[Any]) -> tuple[Recurren
         for record in layer.records
     ]
     return layer, needs_states
+
+
+OPERATORS = dict.fromkeys(_cells.BY_COMMON, Operator(_recurrent))
