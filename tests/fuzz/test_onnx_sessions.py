@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("onnx", reason="makes and reads the models")
 pytest.importorskip("onnxruntime", reason="runs them")
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_onnx.operators import OPERATORS, Operator
+from tf_lstm_ops.inference.from_onnx.operators import OPERATORS
+from tf_lstm_ops.inference.from_onnx.values import Operator
 
 from . import onnx_sessions
 from .loop import Counts

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tf_lstm_ops import _activations
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -15,6 +17,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Call,
     Filled,
     Operand,
+    Operator,
     Size,
     Squares,
     is_of,
@@ -50,30 +53,30 @@ def _numbers(call: Call, *names: str) -> list[float]:
     return [float(call.attributes[name]) for name in names]
 
 
-def plain(function: str, names: Sequence[str], call: Call) -> list[Operand]:
+def _plain(function: str, names: Sequence[str], call: Call) -> list[Operand]:
     """A function whose numbers are the attributes in their order."""
     numbers = tuple(_numbers(call, *names))
     return _applied(layers.Activation((function, numbers)), call.traced())
 
 
-def leaky_relu(call: Call) -> list[Operand]:
+def _leaky_relu(call: Call) -> list[Operand]:
     (slope,) = _numbers(call, "alpha")
     return _applied(layers.LeakyReLU(slope), call.traced())
 
 
-def selu(call: Call) -> list[Operand]:
+def _selu(call: Call) -> list[Operand]:
     for name, default in _SELU.items():
         if not np.isclose(call.attributes[name], default, rtol=1e-6):
             refuse(f"its {name} is not that of a session, {default:.7g}")
     return _function("selu", call)
 
 
-def thresholded_relu(call: Call) -> list[Operand]:
+def _thresholded_relu(call: Call) -> list[Operand]:
     (alpha,) = _numbers(call, "alpha")
     return _applied(layers.Activation(("threshold", (alpha, 0.0))), call.traced())
 
 
-def shrink(call: Call) -> list[Operand]:
+def _shrink(call: Call) -> list[Operand]:
     threshold, bias = _numbers(call, "lambd", "bias")
     if bias not in (0.0, threshold) or threshold < 0:
         refuse(
@@ -84,20 +87,20 @@ def shrink(call: Call) -> list[Operand]:
     return _applied(layers.Activation((function, (threshold,))), call.traced())
 
 
-def gelu(call: Call) -> list[Operand]:
+def _gelu(call: Call) -> list[Operand]:
     form = call.attributes["approximate"]
     if form not in GELU:
         refuse(f"its approximate is {short(form)}, not none or tanh")
     return _applied(layers.Activation(GELU[form]), call.traced())
 
 
-def hard_sigmoid(call: Call) -> list[Operand]:
+def _hard_sigmoid(call: Call) -> list[Operand]:
     alpha, beta = _numbers(call, "alpha", "beta")
     x = scaled(call.traced(), np.float64(alpha), np.float64(beta))
     return _applied(layers.ReLU(max_value=1.0), x)
 
 
-def clip(call: Call) -> list[Operand]:
+def _clip(call: Call) -> list[Operand]:
     bounds = [call.attributes.get(name) for name in ("min", "max")]
     for index, what in ((1, "min"), (2, "max")):
         if call.operand(index) is not None:
@@ -117,7 +120,7 @@ def clip(call: Call) -> list[Operand]:
     return [x]
 
 
-def softmax(function: str, call: Call) -> list[Operand]:
+def _softmax(function: str, call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank)
     if call.opset < 13 and any(map(real, x.axes[axis + 1 :])):
@@ -126,7 +129,7 @@ def softmax(function: str, call: Call) -> list[Operand]:
     return _applied(layers.Activation(function), x)
 
 
-def prelu(call: Call) -> list[Operand]:
+def _prelu(call: Call) -> list[Operand]:
     x, slope = call.traced(), call.constant(1, "slope")
     x, slope = _along_features(x, slope)
     return _applied(layers.PReLU(slope), x)
@@ -195,7 +198,7 @@ def scaled(x: Traced, scale: Array | np.floating[Any], offset: Array | np.floati
     return x.with_value(graph.node(record, [x.value])[0])
 
 
-def combination(layer: Any, call: Call) -> list[Operand]:
+def _combination(layer: Any, call: Call) -> list[Operand]:
     kind = call.node.op_type
     if kind == "Mul" and _is_square(call):
         return [Squares((call.traced(),))]
@@ -258,7 +261,7 @@ def _of_shape(x: Traced, filled: Filled) -> Traced:
     return x
 
 
-def power(call: Call) -> list[Operand]:
+def _power(call: Call) -> list[Operand]:
     x, exponent = call.traced(), call.constant(1, "exponent")
     if exponent.size != 1 or exponent.ravel()[0] not in (1, 2):
         refuse("a session has the powers 1 and 2")
@@ -266,7 +269,7 @@ def power(call: Call) -> list[Operand]:
     return [x if exponent.ravel()[0] == 1 else Squares((x,))]
 
 
-def root(call: Call) -> list[Operand]:
+def _root(call: Call) -> list[Operand]:
     """sqrt(a² + b²). A session has no other root."""
     squares = call.operand(0)
     if not isinstance(squares, Squares) or len(squares.arrays) != 2:
@@ -277,11 +280,11 @@ def root(call: Call) -> list[Operand]:
     return [together.combined(layers.Magnitude()(joined(together.values)))]
 
 
-def negative(call: Call) -> list[Operand]:
+def _negative(call: Call) -> list[Operand]:
     return [scaled(call.traced(), np.float64(-1), np.float64(0))]
 
 
-def dropout(call: Call) -> Sequence[Operand]:
+def _dropout(call: Call) -> Sequence[Operand]:
     """It does nothing in inference."""
     if call.operand(2) is not None and call.constant(2, "training_mode").any():
         refuse("it is that of training")
@@ -290,5 +293,45 @@ def dropout(call: Call) -> Sequence[Operand]:
     return [call.operand(0), *[None] * (len(call.used) - 1)]
 
 
-def same(call: Call) -> Sequence[Operand]:
+def _same(call: Call) -> Sequence[Operand]:
     return [call.operand(0)]
+
+
+def _of_activation(function: _activations.Activation) -> Operator:
+    """An activation whose numbers are attributes."""
+    assert function.onnx is not None
+    return Operator(functools.partial(_plain, function.name, [*function.onnx[1]]))
+
+
+def _merge(layer: type[layers.Layer] | None, of_squares: bool = False) -> Operator:
+    return Operator(functools.partial(_combination, layer), of_squares=of_squares)
+
+
+OPERATORS = {
+    # Arrays together.
+    "Add": _merge(layers.Add, of_squares=True),
+    "Sum": _merge(layers.Add),
+    "Sub": _merge(layers.Subtract),
+    "Mul": _merge(layers.Multiply),
+    "Div": _merge(None),
+    "Max": _merge(layers.Maximum),
+    "Min": _merge(layers.Minimum),
+    "Mean": _merge(layers.Average),
+    # Functions of elements.
+    **{each.onnx[0]: _of_activation(each) for each in _activations.TABLE if each.onnx},
+    "LeakyRelu": Operator(_leaky_relu),
+    "Selu": Operator(_selu),
+    "ThresholdedRelu": Operator(_thresholded_relu),
+    "Shrink": Operator(_shrink),
+    "Gelu": Operator(_gelu),
+    "HardSigmoid": Operator(_hard_sigmoid),
+    "Clip": Operator(_clip),
+    "PRelu": Operator(_prelu),
+    "Softmax": Operator(functools.partial(_softmax, "softmax")),
+    "LogSoftmax": Operator(functools.partial(_softmax, "log_softmax")),
+    "Pow": Operator(_power),
+    "Sqrt": Operator(_root, of_squares=True),
+    "Neg": Operator(_negative),
+    "Identity": Operator(_same, of_integers=True, of_squares=True),
+    "Dropout": Operator(_dropout, ignored=("ratio", "seed")),
+}

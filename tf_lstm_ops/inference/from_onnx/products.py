@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand
+from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand, Operator
 from tf_lstm_ops.inference.layers.shapes import pooling
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
@@ -41,7 +42,7 @@ def _of_features(constant: Array, features: int) -> Array:
     return np.broadcast_to(constant.ravel(), [features])
 
 
-def matmul(call: Call) -> list[Operand]:
+def _matmul(call: Call) -> list[Operand]:
     if not isinstance(call.operand(0), Traced):
         refuse("its first operand is a constant; a session multiplies features by weights")
     weights = call.constant(1, "second operand")
@@ -51,7 +52,7 @@ def matmul(call: Call) -> list[Operand]:
     return [_dense(x, weights, None)]
 
 
-def gemm(call: Call) -> list[Operand]:
+def _gemm(call: Call) -> list[Operand]:
     x = call.traced()
     kernel = call.constant(1, "matrix").astype(np.float64)
     if call.flag("transA") or x.rank != 2 or kernel.ndim != 2:
@@ -159,7 +160,7 @@ def _over_time(
     return Traced(value, (x.groups[0], time, features), tuple(axes))
 
 
-def conv(call: Call) -> list[Operand]:
+def _conv(call: Call) -> list[Operand]:
     x, weights = call.traced(), call.constant(1, "kernel")
     axis, windows, x = _padded_by(*_of_time(call, x, [*weights.shape[2:]]))
     units, channels, size = weights.shape[0], weights.shape[1], windows["size"]
@@ -175,7 +176,7 @@ def conv(call: Call) -> list[Operand]:
     return [_over_time(x, axis, layer(x.value), (Factor(units),), windows)]
 
 
-def pool(layer: Any, call: Call) -> list[Operand]:
+def _pool(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     axis, arguments, x = _of_time(call, x, [*call.attributes.get("kernel_shape", ())])
     if call.flag("ceil_mode") or arguments["dilation_rate"] != 1:
@@ -187,7 +188,7 @@ def pool(layer: Any, call: Call) -> list[Operand]:
     return [_over_time(x, axis, value, x.groups[2], arguments)]
 
 
-def global_pool(layer: Any, call: Call) -> list[Operand]:
+def _global_pool(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     if x.rank < 3:
         refuse(f"its input has {x.rank} axes")
@@ -209,7 +210,7 @@ def _over_all(x: Traced, places: list[int], layer: Any, *, keeps: bool) -> Trace
     return Traced(value, (x.groups[0], x.groups[2]), tuple(axes))
 
 
-def reduce(layer: Any, call: Call) -> list[Operand]:
+def _reduce(layer: Any, call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
     does_nothing = call.flag("noop_with_empty_axes")
@@ -223,7 +224,7 @@ def reduce(layer: Any, call: Call) -> list[Operand]:
 # Normalisation.
 
 
-def batch_normalization(call: Call) -> list[Operand]:
+def _batch_normalization(call: Call) -> list[Operand]:
     if call.flag("training_mode") or any(call.used[1:]):
         refuse("it is that of training")
     if not call.flag("spatial", True):
@@ -239,7 +240,7 @@ def batch_normalization(call: Call) -> list[Operand]:
     return [x.with_value(layer(x.value))]
 
 
-def layer_normalization(call: Call) -> list[Operand]:
+def _layer_normalization(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank)
     if any(map(real, x.axes[axis + 1 :])) or any(call.used[1:]):
@@ -250,3 +251,23 @@ def layer_normalization(call: Call) -> list[Operand]:
     epsilon = float(call.attributes["epsilon"])
     layer = layers.LayerNormalization(x.features, scale, offset, epsilon)
     return [x.with_value(layer(x.value))]
+
+
+def _of(function: Any, layer: type[layers.Layer], ignored: tuple[str, ...] = ()) -> Operator:
+    return Operator(functools.partial(function, layer), ignored=ignored)
+
+
+OPERATORS = {
+    "MatMul": Operator(_matmul),
+    "Gemm": Operator(_gemm),
+    "Conv": Operator(_conv),
+    "MaxPool": _of(_pool, layers.MaxPooling1D, ignored=("storage_order",)),
+    "AveragePool": _of(_pool, layers.AveragePooling1D),
+    "GlobalMaxPool": _of(_global_pool, layers.GlobalMaxPooling1D),
+    "GlobalAveragePool": _of(_global_pool, layers.GlobalAveragePooling1D),
+    "ReduceSum": _of(_reduce, layers.GlobalSumPooling1D),
+    "ReduceMax": _of(_reduce, layers.GlobalMaxPooling1D),
+    "ReduceMean": _of(_reduce, layers.GlobalAveragePooling1D),
+    "BatchNormalization": Operator(_batch_normalization, ignored=("momentum",)),
+    "LayerNormalization": Operator(_layer_normalization, ignored=("stash_type",)),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Call,
     Filled,
     Operand,
+    Operator,
     Size,
     is_of,
     of_axis,
@@ -42,7 +44,7 @@ _INTEGERS = (6, 7)
 _FAR = 2**30  # beyond, positions stand for the end of an axis
 
 
-def transpose(call: Call) -> list[Operand]:
+def _transpose(call: Call) -> list[Operand]:
     x = call.traced()
     order = call.attributes.get("perm", [*reversed(range(x.rank))])
     if sorted(order) != [*range(x.rank)]:
@@ -50,7 +52,7 @@ def transpose(call: Call) -> list[Operand]:
     return [x.with_axes(x.axes[k] for k in order)]
 
 
-def squeeze(call: Call) -> list[Operand]:
+def _squeeze(call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes")
     if given is None:  # those that have the size 1 in the file
@@ -70,7 +72,7 @@ def _is_one(product: Product) -> bool:
     return size_of(product) == 1
 
 
-def unsqueeze(call: Call) -> list[Operand]:
+def _unsqueeze(call: Call) -> list[Operand]:
     x = call.traced()
     given = call.integers(1, "axes") or []
     rank = x.rank + len(given)
@@ -81,7 +83,7 @@ def unsqueeze(call: Call) -> list[Operand]:
     return [x.with_axes(() if k in chosen else next(rest) for k in range(rank))]
 
 
-def reshape(call: Call) -> list[Operand]:
+def _reshape(call: Call) -> list[Operand]:
     x = call.traced()
     wanted: list[Target] = [
         size.product if isinstance(size, Size) else size for size in call.sizes(1, "shape")
@@ -96,7 +98,7 @@ def reshape(call: Call) -> list[Operand]:
         return [reshaped(flat(x), wanted)]
 
 
-def flatten(call: Call) -> list[Operand]:
+def _flatten(call: Call) -> list[Operand]:
     x = call.traced()
     axis = int(call.attributes["axis"])
     axis = axis if axis == x.rank else position(axis, x.rank)
@@ -107,7 +109,7 @@ def flatten(call: Call) -> list[Operand]:
     return [reshaped(x, both)]
 
 
-def expand(call: Call) -> list[Operand]:
+def _expand(call: Call) -> list[Operand]:
     x = call.traced()
     wanted = call.sizes(1, "shape")
     x = of_rank(x, max(x.rank, len(wanted)))
@@ -117,7 +119,7 @@ def expand(call: Call) -> list[Operand]:
     return [x]
 
 
-def cast(call: Call) -> list[Operand]:
+def _cast(call: Call) -> list[Operand]:
     x, to = call.traced(), int(call.attributes["to"])
     if to in (call.floats if x.is_float else _INTEGERS):
         return [x]
@@ -126,7 +128,7 @@ def cast(call: Call) -> list[Operand]:
     refuse("it converts numbers to another kind")
 
 
-def reverse_sequence(call: Call) -> list[Operand]:
+def _reverse_sequence(call: Call) -> list[Operand]:
     """A reversal of all rows by the same length, that of the axis."""
     x, lengths = call.traced(), call.operand(1)
     axis = position(int(call.attributes["time_axis"]), x.rank)
@@ -140,7 +142,7 @@ def reverse_sequence(call: Call) -> list[Operand]:
     return [reversed_along(x, axis)]
 
 
-def part(call: Call) -> list[Operand]:
+def _part(call: Call) -> list[Operand]:
     x = call.traced()
     starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
     if starts is None or ends is None:
@@ -160,7 +162,7 @@ def part(call: Call) -> list[Operand]:
     return [x]
 
 
-def split(call: Call) -> list[Operand]:
+def _split(call: Call) -> list[Operand]:
     x = call.traced()
     axis = call.axis(x.rank)
     lengths, size = call.integers(1, "split"), settled(x.axes[axis])
@@ -179,7 +181,7 @@ def split(call: Call) -> list[Operand]:
     ]
 
 
-def gather(call: Call) -> list[Operand]:
+def _gather(call: Call) -> list[Operand]:
     data, index = call.operand(0), call.operand(1)
     if isinstance(data, np.ndarray) and isinstance(index, Traced):
         return [_embedding(call, data, index)]
@@ -206,7 +208,7 @@ def _embedding(call: Call, table: Any, indices: Traced) -> Traced:
 # Several arrays.
 
 
-def concat(call: Call) -> list[Operand]:
+def _concat(call: Call) -> list[Operand]:
     arrays = [call.traced(k) for k in range(len(call.operands))]
     if len(arrays) == 1:
         return [arrays[0]]
@@ -216,7 +218,7 @@ def concat(call: Call) -> list[Operand]:
     return [concatenated(arrays, call.axis(rank))]
 
 
-def pad(call: Call) -> list[Operand]:
+def _pad(call: Call) -> list[Operand]:
     x = call.traced()
     mode = call.attributes["mode"]
     pads = call.integers(1, "pads")
@@ -255,11 +257,34 @@ def _padded(x: Traced, axis: int, pads: tuple[int, int], mode: str) -> Traced:
     )
 
 
-def shape(call: Call) -> list[Operand]:
+def _shape(call: Call) -> list[Operand]:
     sizes = [of_axis(product) for product in call.traced().axes]
     return [sizes_array(sizes[slice(call.attributes.get("start"), call.attributes.get("end"))])]
 
 
-def size(call: Call) -> list[Operand]:
+def _size(call: Call) -> list[Operand]:
     whole = of_axis(tuple(factor for product in call.traced().axes for factor in product))
     return [sizes_array([whole]).reshape(())]
+
+
+_move = functools.partial(Operator, moves=True, of_integers=True)
+_part_of = functools.partial(Operator, moves=True)
+_read = functools.partial(Operator, of_integers=True)
+
+OPERATORS = {
+    "Transpose": _move(_transpose),
+    "Squeeze": _move(_squeeze),
+    "Unsqueeze": _move(_unsqueeze),
+    "Reshape": _move(_reshape),
+    "Flatten": _move(_flatten),
+    "Gather": _move(_gather),
+    "Slice": _part_of(_part),
+    "Split": _part_of(_split),
+    "ReverseSequence": _part_of(_reverse_sequence, ignored=("batch_axis",)),
+    "Expand": _read(_expand),
+    "Cast": _read(_cast, ignored=("saturate", "round_mode")),
+    "Shape": _read(_shape),
+    "Size": _read(_size),
+    "Concat": Operator(_concat),
+    "Pad": Operator(_pad),
+}

@@ -14,13 +14,14 @@ from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import graph
 from tf_lstm_ops.inference.from_onnx import filled
 from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
-from tf_lstm_ops.inference.from_onnx.operators import OPERATORS, Operator
+from tf_lstm_ops.inference.from_onnx.operators import OPERATORS
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
     Filled,
     Missing,
     Operand,
+    Operator,
     Squares,
     castable,
     sum_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -336,7 +336,23 @@ class Call:
         return position(int(self.attributes["axis"]), rank)
 
 
-Function = Callable[[Call], Sequence[Operand]]
+class Operator(NamedTuple):
+    """How an operator is computed.
+
+    Attributes:
+      function: adds the layers of a node, and returns what its outputs stand for.
+      moves: whether it only moves elements of its first operand.
+      of_integers: whether an operand may be integers of an input: it moves or reads indices.
+      of_squares: whether it takes squares, of which the operands of others are sums.
+      ignored: attributes without an effect on what is computed here: of training, of a precision or
+        type that is not read, of an output that is not read, or what the weights say.
+    """
+
+    function: Callable[[Call], Sequence[Operand]]
+    moves: bool = False
+    of_integers: bool = False
+    of_squares: bool = False
+    ignored: tuple[str, ...] = ()
 
 
 def sum_of(squares: Squares) -> Traced:
