@@ -83,7 +83,7 @@ def test_states_of_many_layers(batch_first: bool) -> None:
 
 
 def test_the_reason_is_not_the_choice_of_the_batch() -> None:
-    """A state that is not zero is the reason, whatever the axis of the batch."""
+    """Rows that begin with other states are the reason, whatever the axis of the batch."""
     with pytest.raises(ValueError) as caught:
-        Session.from_onnx(_with_states(), constants={"h": 1, "c": 0})
+        Session.from_onnx(_with_states(), constants={"h": np.arange(8).reshape(1, 2, 4), "c": 0})
     assert "as the batch" not in str(caught.value), caught.value

@@ -139,61 +139,34 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         with_operand("LSTM", "x w r b n", {"n": ("B",)}),
         ["LSTM_y (LSTM)", "lengths of sequences"],
     ),
-    "a limit": (recurrent("LSTM", clip=3.0), ["LSTM_y", "clips its gates to 3.0"]),
-    "coupled gates": (recurrent("LSTM", input_forget=1), ["LSTM_y", "couples the input"]),
-    "other activations backwards": (
-        recurrent(
-            "GRU",
-            2,
-            direction="bidirectional",
-            activations=["Sigmoid", "Tanh", "Sigmoid", "Relu"],
-        ),
-        ["GRU_y", "different activations"],
-    ),
-    "two activations of the cell": (
-        recurrent("LSTM", activations=["Sigmoid", "Tanh", "Relu"]),
-        ["LSTM_y", "g and h differ"],
+    "coupled gates of another function": (
+        recurrent("LSTM", input_forget=1, activations=["Tanh", "Tanh", "Tanh"]),
+        ["LSTM_y", "couples the input"],
     ),
     "an unknown activation": (
         recurrent("LSTM", activations=["Sigmoid", "ScaledTanh", "ScaledTanh"]),
         ["LSTM_y", "activation scaledtanh"],
     ),
-    "an activation of RNN": (recurrent("RNN", activations=["Sigmoid"]), ["RNN_y", "sigmoid"]),
-    "a hard sigmoid of other numbers": (
-        recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"], activation_alpha=[0.2]),
-        ["LSTM_y", "hardsigmoid"],
-    ),
-    "a hard sigmoid of ONNX's numbers": (
-        recurrent("LSTM", activations=["HardSigmoid", "Tanh", "Tanh"]),
-        ["LSTM_y", "hardsigmoid"],
-    ),
     "a function without a default": (
         recurrent("GRU", activations=["Sigmoid", "Affine"]),
         ["GRU_y", "activation affine"],
     ),
-    "a clip of 0": (recurrent("LSTM", clip=0.0), ["LSTM_y", "clips its gates to 0.0"]),
-    "numbers of two kinds of functions": (
-        recurrent(
-            "GRU",
-            activations=["HardSigmoid", "Elu"],
-            activation_alpha=[1 / 6, 1.0],
-            activation_beta=[0.5],
-        ),
-        ["GRU_y", "alpha and beta belong"],
+    "a clip of 0": (recurrent("LSTM", clip=0.0), ["LSTM_y", "clip is 0.0, must be positive"]),
+    "numbers of no function": (
+        recurrent("GRU", activations=["HardSigmoid", "Tanh"], activation_alpha=[1 / 6, 0.3]),
+        ["GRU_y", "more alpha or beta"],
     ),
-    "a hard sigmoid of other numbers backwards": (
-        recurrent(
-            "GRU",
-            2,
-            direction="bidirectional",
-            activations=["HardSigmoid", "Tanh"] * 2,
-            activation_alpha=[1 / 6, 0.3],
-        ),
-        ["GRU_y", "hardsigmoid"],
+    "rows that begin with other states": (
+        with_operand("GRU", "x w r b - s", s=random(1, 2, H)),
+        ["GRU_y", "differs between the rows"],
     ),
-    "a constant initial state": (
-        with_operand("GRU", "x w r b - s", s=random(1, 1, H)),
-        ["GRU_y", "initial states is a constant"],
+    "states of another shape": (
+        with_operand("GRU", "x w r b - s", s=random(1, H)),
+        ["GRU_y", "2 axes, not 3"],
+    ),
+    "lengths that are constants": (
+        with_operand("GRU", "x w r b n", n=np.array([1, 2], np.int32)),
+        ["GRU_y", "sequence_lens) are constants"],
     ),
     "weights that are inputs": (
         with_operand("LSTM", "x v r b", {"v": ("B", 4 * H, FEATURES)}),

@@ -150,13 +150,16 @@ def numbers(spec: Spec, name: str, value: Any) -> npt.NDArray[Any]:
       value: what `arrays.as_array` takes.
 
     Returns:
-      The array; of an input of type int32 its values as int32.
+      The array; of an input of type int32 its values as int32. [B] becomes [B, 1] where an input
+      has one number for each row, such as lengths.
 
     Raises:
       ValueError: NumPy cannot read the value, or an index is not an integer of 32 bits.
       TypeError: the elements are not real numbers.
     """
     array = arrays.as_array(name, value)
+    if array.ndim == 1 and spec.shape[1:] == (1,):  # one number for each row
+        array = array[:, None]
     if spec.dtype == "float32" or array.dtype == np.int32:
         return array
     with np.errstate(invalid="ignore"):

@@ -25,6 +25,7 @@ class _Session(Protocol):
     def __call__(self, x: Any, mask: Any = None, out: Any = None) -> Any: ...
 
 
+LENGTHS = range(1, 1 << 31)  # of sequences of any number of steps
 ROWS, STEPS = 3, 7  # of random inputs, where the model leaves sizes open
 # Half of the digits of float32. Programs round in another order, and layers amplify the errors of
 # those before them. A wrong gate order, state or weight changes the first digits.
@@ -39,7 +40,7 @@ def compare(
     source: str,
     *,
     sizes: Sequence[Sequence[int]] | None = None,
-    words: Sequence[int | None] | None = None,
+    words: Sequence[range | None] | None = None,
     advice: str = "Please report this with the model",
 ) -> float:
     """Compares a session with its source on random inputs.
@@ -51,7 +52,7 @@ def compare(
       source: what the source is called in messages.
       sizes: the shape of each input; None: those of the session, with `ROWS` and `STEPS` where it
         takes any.
-      words: for each input how many different indices it may have; None: floats.
+      words: for each input the indices that it may have; None: floats.
       advice: what to do about a difference, for the message.
 
     Returns:
@@ -69,7 +70,7 @@ def compare(
     inputs = [
         rng.standard_normal(shape, np.float32)
         if spec.dtype == "float32"
-        else rng.integers(0, limit or 1, shape, np.int32)
+        else _integers(rng, limit or range(1), given, shape)
         for spec, shape, limit in zip(specs, given, limits, strict=True)
     ]
     try:
@@ -86,20 +87,33 @@ def compare(
     )
 
 
-def words_of(graph: file.Graph) -> list[int | None]:
-    """How many different indices each input of a graph may have.
+def _integers(
+    rng: np.random.Generator, limit: range, shapes: Sequence[Sequence[int]], shape: Sequence[int]
+) -> Array:
+    """Random integers of a range; lengths, of the steps that all sequences have."""
+    steps = min((each[1] for each in shapes if len(each) > 2), default=1)
+    stop = steps + 1 if limit == LENGTHS else limit.stop
+    return rng.integers(limit.start, stop, shape, np.int32)
+
+
+def words_of(graph: file.Graph) -> list[range | None]:
+    """The indices that each input of a graph may have.
 
     Args:
       graph: the graph.
 
     Returns:
-      The rows of the smallest table that an `Embedding` of it has; None for floats.
+      Those of the rows of the smallest table that an `Embedding` of it has; `LENGTHS`; None for
+      floats.
     """
-    found: list[int | None] = []
+    found: list[range | None] = []
     for k, given in enumerate(graph.inputs):
         readers = [n.layer for n in graph.nodes if n.operands and n.operands[0] == k]
         rows = [layer.input_size for layer in readers if layer.kind == file.EMBEDDING]
-        found.append(min(rows, default=1) if given.dtype == "int32" else None)
+        if any(layer.kind == file.MASK_OF_LENGTHS for layer in readers):
+            found.append(LENGTHS)
+        else:
+            found.append(range(min(rows, default=1)) if given.dtype == "int32" else None)
     return found
 
 

@@ -37,8 +37,18 @@ def runner(source: str | bytes, proto: Any) -> Runner:
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # classes of its own
         return _instead(source, proto, error)
+    if any(n.op_type == "LSTM" and _has(n, "clip") for n in proto.graph.node):
+        return _not_run  # it does not clip the cell state, onnxruntime#27224
     names = [argument.name for argument in session.get_inputs()]
     return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def _has(node: Any, attribute: str) -> bool:
+    return any(each.name == attribute for each in node.attribute)
+
+
+def _not_run(inputs: list[np.ndarray]) -> list[Any]:
+    raise NotRun("ONNX Runtime does not clip the argument of an LSTM's last function")
 
 
 def _instead(source: str | bytes, proto: Any, error: Exception) -> Runner:
@@ -87,7 +97,10 @@ def _limits(graph: Any) -> Iterator[str]:
     read |= {output.name for output in graph.output}
     for node in graph.node:
         is_recurrent = node.op_type in ("LSTM", "GRU", "RNN")
-        if is_recurrent and any(a.name == "activations" for a in node.attribute):
+        for name in ("clip", "input_forget"):
+            if is_recurrent and _has(node, name):
+                yield f"ignores {name} of {node.op_type}"
+        if is_recurrent and _has(node, "activations"):
             verb = "lacks" if node.op_type == "RNN" else "ignores"
             yield f"{verb} the activations of {node.op_type}"
         if old and is_recurrent and any(a.s == b"reverse" for a in node.attribute):

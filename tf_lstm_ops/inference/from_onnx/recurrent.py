@@ -76,6 +76,9 @@ def _recurrent(call: Call) -> list[Operand]:
 
     read = _in_float32(read_recurrent(call.node, constant, call.opset))
     call.attributes.ignore()  # read_recurrent has refused what it does not read
+    given = [call.operand(k) for k in (_X, _H, _C)]
+    if any(isinstance(each, Traced) and not each.is_float for each in given):
+        refuse("it computes with integers of an input")
     x, directions = call.traced(_X), read.R.shape[0]
     if x.rank != 3:
         refuse(f"its input has {x.rank} axes, not 3")
@@ -192,9 +195,11 @@ def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> _Ini
             known = states[-1]
         else:
             states.append([])
-    for k, own in enumerate(states):
-        states[k] = own or [_constant_as(known[d], rows[k], d) for d in range(directions)]
-    return _Initial([state for pair in zip(*states, strict=True) for state in pair], ())
+    every = [
+        own or [_constant_as(known[d], row, d) for d in range(directions)]
+        for own, row in zip(states, rows, strict=True)
+    ]
+    return _Initial([state for pair in zip(*every, strict=True) for state in pair], ())
 
 
 def _rows(state: Operand, directions: int, layout: int) -> Array | None:
@@ -262,7 +267,7 @@ def _parts(read: RecurrentNode) -> list[_Part]:
         return [_Part(_uncoupled(read, functions[0]), functions[0], 0)]
     found = []
     for d, own in enumerate(functions):
-        arrays = {
+        arrays: dict[str, Any] = {
             name: array[d : d + 1]
             for name in ("W", "R", "B", "P")
             if (array := getattr(read, name)) is not None
@@ -299,7 +304,7 @@ def _numbered(name: str, number: int, pair: Sequence[float | None]) -> _Function
     """A function with its numbers; without any where it is one that has none."""
     for fixed, *wanted, fixed_number in _FIXED:
         if fixed == name and all(
-            a is None or np.isclose(a, b) for a, b in zip(pair, wanted, strict=True)
+            a is None or b is None or np.isclose(a, b) for a, b in zip(pair, wanted, strict=True)
         ):
             return fixed_number, 0.0, 0.0
     return number, pair[0] or 0.0, pair[1] or 0.0
@@ -325,7 +330,7 @@ def _uncoupled(read: RecurrentNode, functions: Sequence[_Function]) -> Recurrent
             parts[k + gates.index("f")][...] = -parts[k + gates.index("i")]
         return found
 
-    changed = {
+    changed: dict[str, Any] = {
         name: coupled(array, gates, 1)
         for name, gates in (
             *(("W", _cells.LSTM.onnx), ("R", _cells.LSTM.onnx), ("B", _cells.LSTM.onnx)),
@@ -366,4 +371,4 @@ def _layer(
     return layer
 
 
-OPERATORS = dict.fromkeys(_cells.BY_COMMON, Operator(_recurrent))
+OPERATORS = dict.fromkeys(_cells.BY_COMMON, Operator(_recurrent, of_integers=True))

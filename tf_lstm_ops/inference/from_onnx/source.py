@@ -45,7 +45,7 @@ class Source:
     outputs: Sequence[str]
     constants: Mapping[str, Array]
     axes: Mapping[str, Traced]
-    words: Sequence[int | None]
+    words: Sequence[range | None]
     name: str = "the ONNX model"
     program: Callable[[Sequence[Array]], Sequence[Array]] | None = None
 
