@@ -355,6 +355,16 @@ def _not(given: Attributes, operands: Operands) -> Array:
     return ~x
 
 
+def _where(given: Attributes, operands: Operands) -> Array:
+    condition = _array(operands, 0)
+    a, b = _alike([_array(operands, 1), _array(operands, 2)])
+    _require(condition.dtype.kind == "b", "the condition is not boolean")
+    _require(a.dtype == b.dtype, f"the inputs have the types {a.dtype} and {b.dtype}")
+    shape = np.broadcast_shapes(condition.shape, a.shape, b.shape)
+    _require_small(operands, shape, a.itemsize)
+    return np.where(condition, a, b)
+
+
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "iu":
         return a / b
@@ -404,6 +414,7 @@ _FUNCTIONS: dict[str, _Fold] = {
     "Greater": _Fold(_arithmetic(np.greater)),
     "Less": _Fold(_arithmetic(np.less)),
     "Not": _Fold(_not),
+    "Where": _Fold(_where, inputs=3),
     "ReduceProd": _Fold(_product),
     "Add": _Fold(_arithmetic(np.add), inputs=2),
     "Sub": _Fold(_arithmetic(np.subtract), inputs=2),

@@ -1,4 +1,4 @@
-"""Operators of arrays of equal elements, and of indices of an input.
+"""Operators of filled arrays, whose elements repeat, and of indices of an input.
 
 A session has no negative indices. So a comparison of indices with 0 is false everywhere, and what a
 model computes for negative ones is not read.
@@ -6,18 +6,32 @@ model computes for negative ones is not read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from tf_lstm_ops._refusal import refuse
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Filled, Operand, Shifted, Size
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Filled,
+    Operand,
+    Shifted,
+    Size,
+    is_of,
+)
 from tf_lstm_ops.inference.tracing.axes import Traced
 from tf_lstm_ops.onnx_graph.folding import evaluate
 
 _OF_INDICES = ("Less", "Add", "Mul")
+# Operators that repeat elements, and the operand that says how often.
+_MADE_BY = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}
+# Numbers that stand for sizes which a call decides. Two results tell them from others.
+_STAND_INS = ((2, 3, 5, 7), (11, 13, 17, 19))
 
 
 def computed(call: Call, moves: bool) -> list[Operand] | None:
-    """The outputs of a node that makes or reads an array of equal elements.
+    """The outputs of a node that makes or reads a filled array.
 
     Args:
       call: the node.
@@ -31,25 +45,20 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
     """
     kind, operands = call.node.op_type, call.operands
     first = call.operand(0)
-    if kind in ("ConstantOfShape", "Expand"):
-        return _made(call)
+    if kind in _MADE_BY and not isinstance(first, Traced):
+        return _made(call, kind)
     if kind == "Where" and isinstance(first, Filled):
-        return [operands[1] if first.value else operands[2]]
+        return [operands[1] if first.value.all() else operands[2]] if first.is_equal else None
     if kind in _OF_INDICES and any(isinstance(x, Traced) and not x.is_float for x in operands):
         return [_of_indices(kind, operands[0], operands[1])]
-    if moves and isinstance(first, Filled):
-        call.attributes.ignore()
-        return [Filled(first.value)] * len(call.used)
     if kind == "Cast" and isinstance(first, Shifted):
         return [first]
     every = [each for each in operands if isinstance(each, Filled)]
-    if not every or len(every) < len(operands):
+    if (moves and isinstance(first, Filled)) or (kind == "Concat" and len(every) == len(operands)):
+        return _moved(call)
+    if not every or len(every) < len(operands) or not all(each.is_equal for each in every):
         return None
-    values = [each.value for each in every]
-    if kind == "Concat":
-        call.attributes.ignore()
-        return [Filled(values[0])] if len({value.item() for value in values}) == 1 else None
-    found = evaluate(call.node, values, call.opset)
+    found = evaluate(call.node, [each.value for each in every], call.opset)
     if found is None:
         return None
     call.attributes.ignore()  # evaluate has read them
@@ -57,30 +66,101 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
     return [Filled(each, sizes) for each in found]
 
 
-def _made(call: Call) -> list[Operand] | None:
-    """An array of sizes that a call decides, or that one element fills."""
-    is_expand = call.node.op_type == "Expand"
-    x = call.operand(0)
-    if isinstance(x, Traced):
-        return None
-    sizes = tuple(call.sizes(int(is_expand), "shape"))
-    if not is_expand:
+def _made(call: Call, kind: str) -> list[Operand] | None:
+    """An array that is repeated along axes, of sizes that a call may decide."""
+    sizes = call.sizes(_MADE_BY[kind], "shape")
+    if kind == "ConstantOfShape":
         if not any(isinstance(size, Size) for size in sizes):
             return None
         value = np.ravel(call.attributes.get("value", np.zeros(1, np.float32)))[0]
-        return [Filled(np.array(value), sizes)]
-    if isinstance(x, Filled):
+        return [Filled(np.array(value), tuple(sizes))]
+    x = call.operand(0)
+    if isinstance(x, Filled) and x.is_equal and kind == "Expand":
         return [Filled(x.value)]
-    if not isinstance(x, np.ndarray) or not x.size or not _is_equal(x):
+    if not isinstance(x, np.ndarray) or not x.size:
         return None
-    # An array of one element has the sizes of the target.
-    is_known = x.size == 1 and x.ndim <= len(sizes)
-    return [Filled(x.ravel()[:1].reshape(()), sizes if is_known else None)]
+    if kind == "Tile":
+        return _tiled(x, sizes)
+    if x.dtype != object and x.size > 1 and (x == x.ravel()[0]).all():
+        return [Filled(x.ravel()[0].reshape(()))]
+    rank = max(x.ndim, len(sizes))
+    shape = (1,) * (rank - x.ndim) + x.shape
+    wanted = [1] * (rank - len(sizes)) + sizes
+    pairs = [*zip(shape, wanted, strict=True)]
+    if not all(n == 1 or (not isinstance(size, Size) and size in (1, n)) for n, size in pairs):
+        return None
+    value = x.reshape(shape if x.size > 1 else ())
+    return [Filled(value, tuple(size if n == 1 else n for n, size in pairs))]
 
 
-def _is_equal(x: Array) -> bool:
-    """Whether all elements are equal."""
-    return x.size == 1 or (x.dtype != object and bool((x == x.ravel()[0]).all()))
+def _tiled(x: Array, repeats: Sequence[int | Size]) -> list[Operand] | None:
+    """An array that is repeated along axes of size 1."""
+    if len(repeats) != x.ndim:
+        return None
+    pairs = [*zip(x.shape, repeats, strict=True)]
+    if not all(n == 1 or (not isinstance(times, Size) and times == 1) for n, times in pairs):
+        return None
+    return [Filled(x, tuple(times if n == 1 else n for n, times in pairs))]
+
+
+def _moved(call: Call) -> list[Operand] | None:
+    """Filled arrays whose elements move. Their sizes are traced by numbers that stand for them."""
+    every = [each for each in call.operands if isinstance(each, Filled)]
+    if any(each.sizes is None or None in map(_plain, each.sizes) for each in every):
+        call.attributes.ignore()
+        values = {each.value.item() if each.is_equal else None for each in every}
+        if len(values) > 1 or None in values:
+            refuse("it moves elements of an array whose sizes are not known")
+        return [Filled(every[0].value)] * len(call.used)
+    found: list[Sequence[Array]] = []
+    marks: dict[tuple[int, int], Size] = {}
+    for stand_ins in _STAND_INS:
+        arrays = [
+            np.broadcast_to(each.value, _numbers(each, stand_ins, marks))
+            if isinstance(each, Filled)
+            else each
+            for each in call.operands
+        ]
+        results = evaluate(call.node, arrays, call.opset)  # type: ignore[arg-type]
+        if results is None:
+            return None
+        found.append(results)
+    call.attributes.ignore()  # evaluate has read them
+    return [_of_two(a, b, marks) for a, b in zip(*found, strict=True)]
+
+
+def _plain(size: int | Size | None) -> int | None:
+    return 0 if isinstance(size, Size) else size
+
+
+def _numbers(
+    filled: Filled, stand_ins: Sequence[int], marks: dict[tuple[int, int], Size]
+) -> list[int]:
+    """The sizes of an array, with numbers for those that a call decides."""
+    found = []
+    for size in filled.sizes or ():
+        if not isinstance(size, Size):
+            found.append(int(size or 0))
+            continue
+        known = next((key for key, other in marks.items() if is_of(other, size.product)), None)
+        if known is None:
+            if len(marks) == len(stand_ins):
+                refuse("it has more sizes of the call than are followed")
+            first, second = _STAND_INS
+            known = first[len(marks)], second[len(marks)]
+            marks[known] = size
+        found.append(known[_STAND_INS.index(stand_ins)])
+    return found
+
+
+def _of_two(one: Array, other: Array, marks: Mapping[tuple[int, int], Size]) -> Filled:
+    """The array of two results, whose sizes differ where a call decides them."""
+    pairs = [*zip(one.shape, other.shape, strict=True)]
+    if any(a != b and (a, b) not in marks for a, b in pairs):
+        refuse("it divides or joins an axis whose size a call decides")
+    sizes = tuple(a if a == b else marks[a, b] for a, b in pairs)
+    first = tuple(slice(None) if a == b else slice(1) for a, b in pairs)
+    return Filled(one[first], sizes)
 
 
 def _of_indices(kind: str, first: Operand, second: Operand) -> Operand:

@@ -62,10 +62,11 @@ class Size:
     __truediv__ = __rtruediv__ = __mod__ = __rmod__ = _refused
 
     def __eq__(self, other: object) -> bool:
-        first, second = settled(self.product), _settled(other)
-        if None in (first, second) and 0 in (first, second):
-            return False  # a program asks whether there are any elements
-        return _known(first) == _known(second)
+        if isinstance(other, Size) and other.product == self.product:
+            return True
+        if isinstance(other, int | np.integer) and other < 1:
+            return False  # a program asks whether there are any elements, or whether it is -1
+        return _known(settled(self.product)) == _known(_settled(other))
 
     def __lt__(self, other: object) -> bool:
         return _known(settled(self.product)) < _known(_settled(other))
@@ -133,15 +134,20 @@ def of_axis(product: Product) -> int | Size:
 
 @dataclasses.dataclass(frozen=True)
 class Filled:
-    """An array of equal elements, of sizes that may depend on the call.
+    """A constant that is repeated along axes, whose sizes may depend on the call.
 
     Attributes:
-      value: the element, an array without axes.
+      value: the element, an array without axes; or an array that NumPy's rules repeat.
       sizes: of its axes; None in them: any that fits. None: it was moved, so they are not known.
     """
 
     value: Array
     sizes: tuple[int | Size | None, ...] | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all elements are one."""
+        return self.value.size == 1
 
 
 @dataclasses.dataclass(frozen=True)
