@@ -1,4 +1,6 @@
-// Layer normalisation and RMS normalisation over the last axis.
+// Normalisations of rows, over the last axis: layer normalisation, RMS
+// normalisation, and to the length 1. And group normalisation, over time.
+#include <algorithm>
 #include <cmath>
 
 #include "session/layers/bands.h"
@@ -82,14 +84,143 @@ class Normalization final : public Layer {
   const bool is_rms_;
 };
 
+// Rows of the length 1: x / max(|x|, floor).
+class UnitNormalization final : public Layer {
+ public:
+  UnitNormalization(int64_t channels, double floor)
+      : channels_(channels), floor_(floor) {}
+
+  bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
+    out[0] = in[0];
+    return RequireChannels(in[0], channels_, error);
+  }
+
+  void Run(const LayerCall& call) const override {
+    const int64_t rows = call.in[0].shape.rows();
+    const float* x = call.in[0].floats();
+    float* y = call.out[0].floats();
+    for (int64_t r = 0; r < rows; ++r, x += channels_, y += channels_) {
+      const double squares = Sum(
+          x, channels_, [](float z) { return static_cast<double>(z) * z; });
+      const double length = std::max(std::sqrt(squares), floor_);
+      Map(x, channels_, y, [=](float z, int64_t) {
+        return static_cast<float>(z / length);
+      });
+    }
+  }
+
+  bool works_in_place() const override { return true; }
+
+ private:
+  const int64_t channels_;
+  const double floor_;
+};
+
+// x [N, T, C] in groups of neighbouring channels, each normalised over its
+// channels and all steps. Groups of one channel: instance normalisation.
+class GroupNormalization final : public Layer {
+ public:
+  GroupNormalization(const float* gamma, const float* beta, int64_t channels,
+                     int64_t groups, double epsilon)
+      : gamma_(gamma),
+        beta_(beta),
+        channels_(channels),
+        groups_(groups),
+        epsilon_(epsilon) {}
+
+  Streaming streaming() const override { return Streaming::kNeedsSequence; }
+
+  bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
+    out[0] = in[0];
+    return RequireRank(in[0], 3, error) &&
+           RequireChannels(in[0], channels_, error);
+  }
+
+  void Run(const LayerCall& call) const override {
+    const Shape& shape = call.in[0].shape;
+    const int64_t size = shape.dims[1] * channels_;
+    // The means and the scales of the channels.
+    auto* sums = static_cast<double*>(
+        call.memory->arrays[0].Get(2 * channels_ * sizeof(double)));
+    for (int64_t n = 0; n < shape.dims[0]; ++n) {
+      RunRow(call.in[0].floats() + n * size, shape.dims[1], sums,
+             call.out[0].floats() + n * size);
+    }
+  }
+
+  bool works_in_place() const override { return true; }
+
+ private:
+  void RunRow(const float* x, int64_t time, double* means, float* y) const {
+    double* scales = means + channels_;
+    const auto count = static_cast<double>(time * (channels_ / groups_));
+    SumsOfGroups(x, time, means, [](float z, double) { return z; });
+    for (int64_t c = 0; c < channels_; ++c) means[c] /= count;
+    std::copy_n(means, channels_, scales);
+    SumsOfGroups(x, time, scales, [](float z, double mean) {
+      return (z - mean) * (z - mean);
+    });
+    for (int64_t c = 0; c < channels_; ++c) {
+      scales[c] = 1 / std::sqrt(scales[c] / count + epsilon_);
+    }
+    for (int64_t t = 0; t < time; ++t, x += channels_, y += channels_) {
+      Map(x, channels_, y, [&](float z, int64_t c) {
+        const double normal = (z - means[c]) * scales[c];
+        return static_cast<float>(normal * (gamma_ ? gamma_[c] : 1) +
+                                  (beta_ ? beta_[c] : 0));
+      });
+    }
+  }
+
+  // Sets sums[c] to the sum of f(x, sums[c]) over the group of channel c.
+  template <class F>
+  void SumsOfGroups(const float* x, int64_t time, double* sums,
+                    const F& f) const {
+    const int64_t width = channels_ / groups_;
+    for (int64_t first = 0; first < channels_; first += width) {
+      double sum = 0;
+      for (int64_t t = 0; t < time; ++t) {
+        const float* row = x + t * channels_;
+        for (int64_t c = first; c < first + width; ++c) {
+          sum += f(row[c], sums[first]);
+        }
+      }
+      std::fill_n(sums + first, width, sum);
+    }
+  }
+
+  const float* const gamma_;
+  const float* const beta_;
+  const int64_t channels_, groups_;
+  const double epsilon_;
+};
+
+enum NormalizationKind : int64_t { kLayer, kRms, kUnit, kGroups };
+
 }  // namespace
 
 std::unique_ptr<Layer> ReadNormalization(NodeReader* reader) {
   const int64_t channels = reader->InputSize();
-  const bool is_rms = reader->Int(0, "kind of normalization", 0, 1) == 1;
+  const int64_t kind = reader->Int(0, "kind of normalization", kLayer, kGroups);
+  if (kind == kUnit) {
+    const double floor = reader->Number(0, "the least length");
+    if (floor < 0) reader->Fail("the least length is %g", floor);
+    if (!reader->ok()) return nullptr;
+    return std::make_unique<UnitNormalization>(channels, floor);
+  }
+  const bool is_rms = kind == kRms;
   const double epsilon = reader->Epsilon();
   const float* gamma = reader->Array(0, kInputGamma, false, {channels});
   const float* beta = reader->Array(0, kBias, false, {channels});
+  if (kind == kGroups) {
+    const int64_t groups = reader->Int(1, "the number of groups", 1, channels);
+    if (channels % groups != 0) {
+      reader->Fail("the channels are not a multiple of the groups");
+    }
+    if (!reader->ok()) return nullptr;
+    return std::make_unique<GroupNormalization>(gamma, beta, channels, groups,
+                                                epsilon);
+  }
   if (!reader->ok()) return nullptr;
   return std::make_unique<Normalization>(gamma, beta, channels, epsilon,
                                          is_rms);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,12 @@ class BatchNormalization(Record):
         super().__init__(record, passes_mask=True)
 
 
-def _record(name: str, rms: int, gamma: Any, beta: Any, size: int, epsilon: float) -> file.Layer:
+_LAYER, _RMS, _UNIT, _GROUPS = range(4)  # kinds of normalisations in the file
+
+
+def _record(
+    name: str, kind: Sequence[int], gamma: Any, beta: Any, size: int, epsilon: float
+) -> file.Layer:
     arrays = {}
     if gamma is not None:
         arrays["input_gamma"] = checks.weight("gamma", gamma, [size])
@@ -69,7 +75,7 @@ def _record(name: str, rms: int, gamma: Any, beta: Any, size: int, epsilon: floa
         file.NORMALIZATION,
         input_size=size,
         epsilon=float(np.float32(epsilon)),
-        ints=(rms,),
+        ints=kind,
         arrays=[arrays],
     )
 
@@ -97,7 +103,9 @@ class LayerNormalization(Record):
         name: str | None = None,
     ) -> None:
         size = checks.size("size", size)
-        super().__init__(_record(name or "LayerNormalization", 0, gamma, beta, size, epsilon), True)
+        super().__init__(
+            _record(name or "LayerNormalization", (_LAYER,), gamma, beta, size, epsilon), True
+        )
 
 
 class RMSNormalization(Record):
@@ -117,4 +125,66 @@ class RMSNormalization(Record):
         self, size: int, scale: Any = None, epsilon: float = 1e-6, name: str | None = None
     ) -> None:
         size = checks.size("size", size)
-        super().__init__(_record(name or "RMSNormalization", 1, scale, None, size, epsilon), True)
+        super().__init__(
+            _record(name or "RMSNormalization", (_RMS,), scale, None, size, epsilon), True
+        )
+
+
+class UnitNormalization(Record):
+    """x / max(|x|, floor), of each row, where |x| is the square root of the sum of squares.
+
+    Args:
+      size: C.
+      floor: of the length, 0 or positive. With 0 a row of zeros becomes NaN.
+      name: for messages.
+
+    Raises:
+      ValueError: an argument is wrong.
+    """
+
+    def __init__(self, size: int, floor: float = 1e-12, name: str | None = None) -> None:
+        floor = float(floor)
+        if not floor >= 0:
+            raise ValueError(f"floor must be 0 or positive. Received: floor={floor}")
+        record = file.Layer(
+            name or "UnitNormalization",
+            file.NORMALIZATION,
+            input_size=checks.size("size", size),
+            ints=(_UNIT,),
+            numbers=(floor,),
+        )
+        super().__init__(record, True)
+
+
+class GroupNormalization(Record):
+    """(x - mean) / sqrt(variance + epsilon) · gamma + beta of [B, T, C].
+
+    Mean and variance are those of all steps of a group of neighbouring channels. With as many
+    groups as channels it is instance normalisation.
+
+    Args:
+      size: C.
+      groups: the number of groups, a divisor of C.
+      gamma: [C]; None: ones.
+      beta: [C]; None: zeros.
+      epsilon: is added to the variance, positive.
+      name: for messages.
+
+    Raises:
+      ValueError: a shape is wrong, or groups is no divisor of C.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        groups: int,
+        gamma: Any = None,
+        beta: Any = None,
+        epsilon: float = 1e-3,
+        name: str | None = None,
+    ) -> None:
+        size, groups = checks.size("size", size), checks.size("groups", groups)
+        if size % groups:
+            raise ValueError(f"groups must divide size, {size}. Received: groups={groups}")
+        kind = (_GROUPS, groups)
+        super().__init__(_record(name or "GroupNormalization", kind, gamma, beta, size, epsilon))
