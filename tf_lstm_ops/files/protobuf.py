@@ -41,6 +41,34 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += size
 
 
+def outline(start: bytes, size: int) -> Iterator[tuple[int, int | bytes]]:
+    """The fields with which a message begins. The last one may be cut off.
+
+    Args:
+      start: the first bytes of the message.
+      size: those of the whole message.
+
+    Yields:
+      As of `fields`. It ends where no field follows.
+    """
+    at = 0
+    while at < len(start):
+        try:
+            key, at = _number(start, at)
+            if key & 7 not in (_VARINT, _BYTES) or not key >> 3:
+                return
+            value, at = _number(start, at)
+        except ValueError:
+            return
+        if key & 7 == _VARINT:
+            yield key >> 3, value
+        elif value > size - at:
+            return
+        else:
+            yield key >> 3, start[at : at + value]
+            at += value
+
+
 def texts(message: bytes, number: int) -> list[bytes]:
     """The texts, or messages, of a field.
 
