@@ -57,15 +57,11 @@ def check_regular(name: str | bytes) -> os.stat_result:
       OSError: it is something else, or there is nothing.
     """
     status = os.stat(name)
-    _check_regular(status, name)
-    return status
-
-
-def _check_regular(status: os.stat_result, name: str | bytes) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(status.st_mode):  # open would wait for the other end of a FIFO
         raise OSError(errno.EINVAL, "Not a regular file", name)
+    return status
 
 
 def write(name: str | bytes, content: Content) -> None:
@@ -136,13 +132,12 @@ def _target(name: str | bytes) -> tuple[str, os.stat_result | None]:
     """The file that ``open(name, "wb")`` would write, and its status; None for a new file."""
     target = os.path.realpath(os.fsdecode(name))
     try:
-        status = os.stat(name)
+        status = check_regular(name)
     except FileNotFoundError:
         folder, last = os.path.split(os.fsdecode(name))
         if not last or not os.path.isdir(folder or os.curdir):
             raise
         return target, None
-    _check_regular(status, name)
     io.FileIO(name, "a").close()  # the errors of open
     return target, status
 

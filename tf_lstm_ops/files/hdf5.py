@@ -38,8 +38,7 @@ def read(path: Any) -> Contents:
       TypeError: path is no path.
       OSError, ValueError: the file cannot be opened, or is damaged.
     """
-    name = limits.readable(path)
-    check_heaps(name, Path(name).read_bytes())
+    name = _readable(path)
     with _opened(name, name) as file:
         group = _weights_group(file)
         found = None if group is None else _of_keras(name, file, group)
@@ -77,13 +76,19 @@ def keras_version(path: Any) -> str | None:
       Such as "2.2.4-tf"; "1" for a model of Keras 1; None for a file that no model is in.
     """
     try:
-        name = limits.readable(path)
-        check_heaps(name, Path(name).read_bytes())
+        name = _readable(path)
         with _opened(name, name) as file:
             group = _weights_group(file)
             return None if group is None else _version(file, group)
     except (OSError, ValueError):
         return None
+
+
+def _readable(path: Any) -> str:
+    """The name of a file that the HDF5 library reads to its end."""
+    name = limits.readable(path)
+    check_heaps(name, Path(name).read_bytes())
+    return name
 
 
 def check_heaps(name: str, content: bytes) -> None:

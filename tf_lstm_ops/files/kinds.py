@@ -6,6 +6,7 @@ long, and reads the first bytes of a file, its last ones, and the names in a zip
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import zipfile
@@ -177,7 +178,10 @@ def by_content(path: str | bytes | os.PathLike[str]) -> str:
         return "safetensors"
     if start.lstrip()[:1] in (b"{", b"["):
         return _of_text(start)
-    return _of_message(start, size)
+    try:
+        return _of_message([*protobuf.fields(start, size)])
+    except ValueError:  # it is none
+        return ""
 
 
 def by_name(path: str | bytes | os.PathLike[str]) -> str:
@@ -246,23 +250,19 @@ def _of_text(start: bytes) -> str:
     return "rtneural" if is_rtneural else "json"
 
 
-def _of_message(start: bytes, size: int) -> str:
+def _of_message(fields: list[tuple[int, int | bytes]]) -> str:
     """The kind of a message of protobuf, by its first fields."""
-    fields = protobuf.outline(start, size)
-    first = next(fields, None)
-    if first is None or first[0] != 1:
+    (first, version), (second, _) = (*fields, (0, 0), (0, 0))[:2]
+    if first != 1:
         return ""
-    if isinstance(first[1], bytes):  # nodes of a GraphDef, which begin with a name and an op
-        inner = [*protobuf.outline(first[1], len(first[1]))][:2]
+    if isinstance(version, bytes):  # nodes of a GraphDef, which begin with a name and an op
+        inner = [*itertools.islice(protobuf.fields(version), 2)]
         is_node = [number for number, _ in inner] == [1, 2]
-        texts = [value for _, value in inner if isinstance(value, bytes)]
-        return "graph" if is_node and len(texts) == 2 and texts[1].isalnum() else ""
-    version, second = first[1], next(fields, (0, 0))
-    if version == 1 and second[0] == 2:
+        op = inner[1][1] if is_node else b""
+        return "graph" if isinstance(op, bytes) and op.isalnum() else ""
+    if version == 1 and second == 2:
         return "saved_model"
-    for number, value in (second, *fields):
-        if number == 7 and isinstance(value, bytes) and version >= 3:
-            return "onnx"
-        if number >= 200 and isinstance(value, bytes):
-            return "coreml"
-    return ""
+    messages = [number for number, value in fields if isinstance(value, bytes)]
+    if version >= 3 and 7 in messages:
+        return "onnx"
+    return "coreml" if max(messages, default=0) >= 200 else ""
