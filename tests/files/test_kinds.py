@@ -54,8 +54,9 @@ def saved(name: str) -> bytes:
         np.save(content, np.zeros(1))
     elif name == "npz":
         np.savez(content, a=np.zeros(1))
-    elif name == "hdf5":
-        with h5py.File(content, "w") as file:
+    elif name in ("hdf5", "user block"):
+        size = 512 if name == "user block" else 0
+        with h5py.File(content, "w", userblock_size=size) as file:
             file["a"] = np.zeros(1)
     elif name == "onnx":
         helper = pytest.importorskip("onnx").helper
@@ -133,6 +134,11 @@ CONTENTS: dict[str, tuple[Callable[[], bytes], str, str]] = {
         "config.json is no JSON",
     ),
     "HDF5": (lambda: saved("hdf5"), "a file of Keras. keras.models.load_model reads it", NO_CELLS),
+    "HDF5 with a user block": (
+        lambda: saved("user block"),
+        "a file of Keras. keras.models.load_model reads it",
+        NO_CELLS,
+    ),
     "Git LFS": (
         lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
         "a pointer of Git LFS, not the file itself. `git lfs pull`",

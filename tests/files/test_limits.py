@@ -154,6 +154,11 @@ def index_without_data(path: Path) -> None:
     Path(f"{path}.data-00000-of-00001").write_bytes(b"x")
 
 
+def pointer_for_data(path: Path) -> None:
+    index_without_data(path)
+    Path(f"{path}.data-00000-of-00001").write_bytes(LFS)
+
+
 def torch_save(path: Path) -> None:
     """A tensor that stands for more than the file has, by a stride of 0."""
     torch = pytest.importorskip("torch")
@@ -234,6 +239,7 @@ BEYOND: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         lambda path: keras_2(path, ("config.json", "{}")),
         "has the name 'config.json' twice",
     ),
+    "checkpoint, pointer": ("m.ckpt", pointer_for_data, "data-00000-of-00001 is a pointer of Git"),
     "graph, bytes": ("m.pb", graph((150, 400), 1), "with which the file of"),
     "graph, names": ("m.pb", graph((5, 8), 2), "has the name 'rnn/basic_lstm_cell/bias' twice"),
     "checkpoint, bytes": (

@@ -133,11 +133,12 @@ TABLE = {
         ".h5",
     ),
 }
+_HDF5 = b"\x89HDF\r\n\x1a\n"  # also behind a block of 512 bytes, or twice as many, and so on
 GIT_LFS = b"version https://git-lfs.github.com/spec/"
 # The first bytes of files. Those of torch.save before PyTorch 1.6 are a pickle of a number.
 _STARTS = (
     (GIT_LFS, "git-lfs"),
-    (b"\x89HDF\r\n\x1a\n", "hdf5"),
+    (_HDF5, "hdf5"),
     (b"\x89TLOS\r\n\x1a", "session"),
     (b"\x93NUMPY", "arrays"),
     (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "torch"),
@@ -168,6 +169,8 @@ def by_content(path: str | bytes | os.PathLike[str]) -> str:
         return ""
     if found := next((kind for magic, kind in _STARTS if start.startswith(magic)), ""):
         return found
+    if any(start[at : at + len(_HDF5)] == _HDF5 for at in (512, 1024, 2048, 4096)):
+        return "hdf5"
     if end == _TABLE_END:
         return "checkpoint"
     if start.startswith(b"PK"):
@@ -237,7 +240,7 @@ def _of_archive(name: str) -> str:
         return "torchscript"
     if any(each.endswith("/data.pkl") for each in names):
         return "torch"
-    if {"config.json", "model.weights.h5"} <= {*names}:
+    if {"config.json", "metadata.json"} <= {*names}:
         return "keras"
     return "arrays" if names and all(each.endswith(".npy") for each in names) else ""
 

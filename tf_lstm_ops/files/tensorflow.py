@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tf_lstm_ops import _files, _optional
+from tf_lstm_ops import _optional
 from tf_lstm_ops._arrays import Array, as_numbers
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.files import json, limits, protobuf
@@ -86,7 +86,9 @@ def checkpoint(prefix: str, kind: str = _FIRST) -> Contents:
     index, data = f"{prefix}.index", glob.glob(glob.escape(prefix) + ".data-*")
     is_first = not os.path.lexists(index) and os.path.exists(prefix)
     files = [prefix] if is_first else [*filter(os.path.exists, [index, *data])]
-    limit = limits.Limit(prefix, sum(_files.check_regular(file).st_size for file in files))
+    for file in files:
+        limits.check_readable(file)
+    limit = limits.Limit(prefix, sum(map(os.path.getsize, files)))
     reader = _guarded(prefix, lambda: tf.train.load_checkpoint(prefix))
     shapes = _guarded(prefix, reader.get_variable_to_shape_map)
     dtypes = _guarded(prefix, reader.get_variable_to_dtype_map)
@@ -228,7 +230,7 @@ def _of_keras_file(folder: Path) -> bytes | None:
     path = folder / "keras_metadata.pb"
     if not path.is_file():
         return None
-    for node in protobuf.texts(path.read_bytes(), 1):
+    for node in protobuf.texts(limits.content(path), 1):
         if protobuf.texts(node, 3) == [b"root"]:
             return next(iter(protobuf.texts(node, 5)), None)
     return None
@@ -242,7 +244,7 @@ def _of_object_graph(folder: Path) -> bytes | None:
     path = folder / "saved_model.pb"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is no SavedModel: it has no saved_model.pb")
-    message: bytes | None = path.read_bytes()
+    message: bytes | None = limits.content(path)
     for number in (2, 7, 1, 4, 3):
         message = None if message is None else next(iter(protobuf.texts(message, number)), None)
     return message or None
