@@ -1,4 +1,4 @@
-"""Files by their path: which ones can be read, and writing them as a whole.
+"""Files by their path: whether they are files, and writing them as a whole.
 
 An exception of a signal handler may come between any two steps of Python. So a file that is open is
 always in a file object, which closes it.
@@ -10,88 +10,21 @@ import contextlib
 import errno
 import functools
 import io
-import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-Content = bytes | npt.NDArray[np.uint8]
+Content: TypeAlias = "bytes | npt.NDArray[np.uint8]"
 
-# Bytes that a file may stand for beside its own size, by compression or repetition. Reading takes a
-# few times as many.
-_FREE = 1 << 26
-# Bytes of JSON. Python may need 25 times as many for the objects.
-LARGEST_JSON = 1 << 23
 # The errors of a folder that takes no new file, or of a file that is a mount point.
 _NO_NEW_FILE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
-
-
-def most_bytes(size: int) -> int:
-    """The most bytes that the contents of a file may have in memory.
-
-    Args:
-      size: that of the file.
-
-    Returns:
-      Its size and 64 MiB.
-    """
-    return size + _FREE
-
-
-def parsed(name: str, text: str | bytes) -> Any:
-    """Reads JSON that describes a model.
-
-    Args:
-      name: the name of the text in the message.
-      text: the text.
-
-    Returns:
-      The value.
-
-    Raises:
-      ValueError: it is no JSON, or larger than a description of a model is.
-    """
-    if len(text) > LARGEST_JSON:
-        raise ValueError(f"{name} has {len(text)} bytes, too many for the description of a model")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is no JSON: {error}") from error
-
-
-class Limit:
-    """Counts the bytes that a file stands for.
-
-    Args:
-      name: the name of the file in messages.
-      size: the size of the file.
-    """
-
-    def __init__(self, name: str, size: int) -> None:
-        self._name, self._size, self._left = name, size, most_bytes(size)
-
-    def take(self, part: str, count: int) -> None:
-        """Counts the bytes of a part of the file, before they are read.
-
-        Args:
-          part: its name.
-          count: its bytes in memory.
-
-        Raises:
-          ValueError: the parts together are much larger than the file.
-        """
-        self._left -= count
-        if self._left < 0:
-            raise ValueError(
-                f"{part} of {self._name} has {count} bytes, with which the file of {self._size} "
-                f"bytes stands for more than {most_bytes(self._size)}. Write it without compression"
-            )
 
 
 def checked(path: Any) -> str | bytes:
@@ -111,21 +44,6 @@ def checked(path: Any) -> str | bytes:
     return os.fspath(path)
 
 
-def check_readable(name: str | bytes) -> None:
-    """Checks that a file can be opened for reading.
-
-    Args:
-      name: the path.
-
-    Raises:
-      OSError: the error of open, or the file is not a regular one.
-      ValueError: the file is empty.
-    """
-    if not check_regular(name).st_size:
-        raise ValueError(f"{os.fsdecode(name)}: the file is empty")
-    io.FileIO(name).close()
-
-
 def check_regular(name: str | bytes) -> os.stat_result:
     """Checks that a path is a file, no folder, FIFO or device.
 
@@ -139,32 +57,11 @@ def check_regular(name: str | bytes) -> os.stat_result:
       OSError: it is something else, or there is nothing.
     """
     status = os.stat(name)
-    _check_regular(status, name)
-    return status
-
-
-def content(name: str | bytes) -> bytes:
-    """Reads a file.
-
-    Args:
-      name: the path.
-
-    Returns:
-      Its bytes.
-
-    Raises:
-      OSError, ValueError: as of `check_readable`.
-    """
-    check_readable(name)
-    with open(name, "rb") as file:
-        return file.read()
-
-
-def _check_regular(status: os.stat_result, name: str | bytes) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(status.st_mode):  # open would wait for the other end of a FIFO
         raise OSError(errno.EINVAL, "Not a regular file", name)
+    return status
 
 
 def write(name: str | bytes, content: Content) -> None:
@@ -235,13 +132,12 @@ def _target(name: str | bytes) -> tuple[str, os.stat_result | None]:
     """The file that ``open(name, "wb")`` would write, and its status; None for a new file."""
     target = os.path.realpath(os.fsdecode(name))
     try:
-        status = os.stat(name)
+        status = check_regular(name)
     except FileNotFoundError:
         folder, last = os.path.split(os.fsdecode(name))
         if not last or not os.path.isdir(folder or os.curdir):
             raise
         return target, None
-    _check_regular(status, name)
     io.FileIO(name, "a").close()  # the errors of open
     return target, status
 

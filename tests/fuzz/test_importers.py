@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tf_lstm_ops._arrays import as_array
+from tf_lstm_ops.files import safetensors as safetensors_files
+from tf_lstm_ops.files.contents import Lazy
 from tf_lstm_ops.onnx_graph import load
 from tf_lstm_ops.weights import LSTMWeights, block_cell, cudnn, keras, onnx
-from tf_lstm_ops.weights import safetensors as safetensors_files
 
 from . import importers
 from .loop import Counts
@@ -50,8 +51,8 @@ def first_layer_only(cls, *arguments, **options):
 
 
 def without_wrapping(cls, path, *, prefix=""):
-    with safetensors_files._safetensors().numpy.safe_open(path, framework="np") as file:
-        return cls.from_torch(safetensors_files.Tensors(file), prefix=prefix)
+    safetensors_files.package().numpy.safe_open(path, framework="np")
+    return cls.from_torch(Lazy(safetensors_files.read(path).arrays), prefix=prefix)
 
 
 BROKEN = {

@@ -14,8 +14,10 @@ import pytest
 
 from old_files import writer
 from old_files.writer import layer
+from tf_lstm_ops.files import hdf5
+from tf_lstm_ops.files import json as json_files
 from tf_lstm_ops.keras import load_h5
-from tf_lstm_ops.weights import LSTMWeights, h5_file
+from tf_lstm_ops.weights import LSTMWeights
 
 SHAPE = (None, 4)
 
@@ -82,7 +84,7 @@ def test_heaps_within_a_heap_are_read_once(tmp_path: Path) -> None:
     """Half a million of them in 16 MB. It ends today only if no byte is read as often."""
     heap = b"GCOL\x01\0\0\0" + struct.pack("<Q", 1 << 40)
     block = struct.pack("<HHIQ", 1, 0, 0, 16) + heap
-    h5_file.check_heaps("a.h5", heap + block * 500_000)
+    hdf5.check_heaps("a.h5", heap + block * 500_000)
 
 
 @pytest.mark.parametrize("part", ["metadata.json", "config.json", "model.weights.h5"])
@@ -159,7 +161,7 @@ def test_arrays_that_are_compressed(tmp_path: Path) -> None:
     with h5py.File(path, "r+") as file:
         del file["l/l/kernel:0"]
         bomb(file["l"], "l/kernel:0")
-    for read in (h5_file.read, LSTMWeights.from_checkpoint):
+    for read in (hdf5.read_model, LSTMWeights.from_checkpoint):
         with pytest.raises(ValueError, match=r"kernel:0 of .* has 134217728 bytes, with which"):
             read(path)
 
@@ -171,13 +173,13 @@ def test_an_array_of_many_names(tmp_path: Path) -> None:
     with h5py.File(path, "r+") as file:
         file["l"].attrs["weight_names"] = [b"l/kernel:0"] * 6
     with pytest.raises(ValueError, match="stands for more than"):
-        h5_file.read(path)
+        hdf5.read_model(path)
 
 
 def test_a_large_description(tmp_path: Path) -> None:
     """Whose objects in Python are 25 times as large."""
     with pytest.raises(ValueError, match="too many for the description of a model"):
-        h5_file.parsed_config("config", "[" + "[]," * 3_000_000 + "[]]")
+        json_files.config("config", "[" + "[]," * 3_000_000 + "[]]")
 
 
 def test_a_damaged_file_of_keras_3(tmp_path: Path) -> None:

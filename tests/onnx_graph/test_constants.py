@@ -66,7 +66,7 @@ def test_a_long_chain() -> None:
 def test_a_chain_that_makes_too_much(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By doubling, or in small steps. The limit is lower here."""
     for module in constants, folding:
-        monkeypatch.setattr(module, "LARGEST_BYTES", 2**20)
+        monkeypatch.setattr(module, "MADE_BYTES", 2**20)
     given = {"axis": 0} if op == "Concat" else {}
     nodes = [node(op, [f"v{k}"] * 2, [f"v{k + 1}"], **given) for k in range(600)]
     graph = models.graph(nodes, {"v0": np.ones(2**10)})

@@ -11,10 +11,10 @@ import keras
 import numpy as np
 import pytest
 
+from tf_lstm_ops.files.hdf5 import read_model as read
 from tf_lstm_ops.inference import Session
 from tf_lstm_ops.keras import LSTM, StackedLSTM, convert_model, load_h5_weights
 from tf_lstm_ops.weights import LSTMWeights
-from tf_lstm_ops.weights.h5_file import read
 from zoo import reference
 from zoo.comparison import compare
 from zoo.packages import download, only

@@ -13,7 +13,7 @@ import numpy as np
 from tf_lstm_ops import _cells
 from tf_lstm_ops._arrays import Array, reordered
 from tf_lstm_ops._refusal import require, within
-from tf_lstm_ops.checkpoints.contents import Variable
+from tf_lstm_ops.files.contents import Variable
 
 Roles = Mapping[str, Variable]
 Arrays = Mapping[str, Array]

@@ -1,29 +1,12 @@
-"""What a file of trained weights holds: its variables, of which each is read when it is used."""
+"""What the families of recurrent layers are looked for in."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from tf_lstm_ops._arrays import Array
-
-PART_OF_CHECKPOINT = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # ends of names
-
-
-class Variable(NamedTuple):
-    """A variable of a file.
-
-    Attributes:
-      shape: its shape, as the file says.
-      dtype: the name of its dtype.
-      read: reads it; raises OSError or ValueError.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    read: Callable[[], Array]
+from tf_lstm_ops.files.contents import Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +25,10 @@ class Contents:
 
     format: str
     variables: Mapping[str, Variable]
-    layers: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    keras_version: str | None = None
-    has_objects: bool = False
-    forget_biases: Mapping[str, float] | None = None
+    layers: Mapping[str, Mapping[str, Any]]
+    keras_version: str | None
+    has_objects: bool
+    forget_biases: Mapping[str, float] | None
 
 
 def layers_of(config: Any) -> dict[str, dict[str, Any]]:

@@ -1,15 +1,25 @@
-"""Finds out what kind of file a path is, and reads it."""
+"""Reads a file of any kind, and gives its variables the names by which cells are found."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable, Mapping
 
-from tf_lstm_ops import _file_kinds, _files
-from tf_lstm_ops.checkpoints.contents import PART_OF_CHECKPOINT, Contents
+from tf_lstm_ops.checkpoints import forget_biases
+from tf_lstm_ops.checkpoints.contents import Contents, layers_of
+from tf_lstm_ops.files import contents, hdf5, keras_zip, kinds, limits, safetensors, tensorflow
+from tf_lstm_ops.files.contents import Variable
 
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_ZIP = b"PK\x03\x04"
-_TABLE_END = bytes.fromhex("57fb808b247547db")  # of TensorFlow's tables
+_READERS: dict[str, Callable[[str], contents.Contents]] = {
+    "hdf5": hdf5.read,
+    "keras": keras_zip.read,
+    "safetensors": safetensors.read,
+    "graph": tensorflow.frozen_graph,
+    "checkpoint": tensorflow.checkpoint,
+}
+# Slots. An optimizer also has the model's own variables, in other lists.
+_SLOT = re.compile(r"(^|/)(_?optimizer/_variables|\.OPTIMIZER_SLOT)(/|$)")
 
 
 def read(path: str | os.PathLike[str]) -> Contents:
@@ -28,50 +38,72 @@ def read(path: str | os.PathLike[str]) -> Contents:
       OSError: there is no such file, or it cannot be read.
       ValueError: it is of no known kind, or it is damaged.
     """
-    name = os.fspath(path)
-    if isinstance(name, bytes):
-        name = os.fsdecode(name)
-    if os.path.basename(name) == "saved_model.pb":
-        name = os.path.dirname(name) or "."
-    if os.path.isdir(name) or not os.path.exists(name) or PART_OF_CHECKPOINT.search(name):
-        return _of_checkpoint(name)
-    _files.check_readable(name)
-    with open(name, "rb") as file:
-        start = file.read(8)
-        file.seek(max(os.path.getsize(name) - 8, 0))
-        end = file.read(8)
-    if start.startswith(_HDF5) or name.endswith((".h5", ".hdf5")):
-        from tf_lstm_ops.checkpoints import hdf5
-
-        return hdf5.read(name)
-    if name.endswith(".keras") or (start.startswith(_ZIP) and not _file_kinds.advice(name)):
-        from tf_lstm_ops.checkpoints import hdf5
-
-        return hdf5.read_keras(name)
-    if name.endswith(".safetensors"):
-        from tf_lstm_ops.checkpoints import torch_names
-
-        return torch_names.read(name)
-    from tf_lstm_ops.checkpoints import tensorflow_files
-
-    if name.endswith(".pb"):
-        return tensorflow_files.read_graph(name)
-    if end == _TABLE_END:
-        return tensorflow_files.read_checkpoint(name, "TensorFlow checkpoint of format V1")
-    return _of_checkpoint(name)
+    found = _read(os.fsdecode(path))
+    variables, graph = found.arrays, found.graph
+    if found.kind in tensorflow.KINDS:
+        variables = _named_in_checkpoint(found)
+        if found.config is None and found.objects is None:
+            graph = tensorflow.graph_beside(found.path, found.kind)
+    elif found.kind == keras_zip.KIND and found.major == 2:
+        names = dict(keras_zip.names_of_groups(found.config))
+        variables = {_titled(name, names): each for name, each in variables.items()}
+    elif found.kind == safetensors.KIND:
+        dtypes = safetensors.FLOATS.values()
+        variables = {name: each for name, each in variables.items() if each.dtype in dtypes}
+    return Contents(
+        found.kind,
+        variables,
+        layers_of(found.config),
+        found.version or None,
+        found.objects is not None,
+        None if graph is None else forget_biases.of_graph(graph),
+    )
 
 
-def _of_checkpoint(name: str) -> Contents:
-    from tf_lstm_ops.checkpoints import tensorflow_files
-
-    found = tensorflow_files.prefix_of(name)
-    if found is not None:
-        return tensorflow_files.read_checkpoint(*found)
+def _read(name: str) -> contents.Contents:
+    if (found := tensorflow.prefix_of(name)) is not None:
+        return tensorflow.checkpoint(*found)
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is neither a file {name} nor a checkpoint {name}.index")
-    if advice := _file_kinds.advice(name):
+    limits.check_readable(name)
+    kind = kinds.kind_of(name)
+    if kind == "checkpoint" and not kinds.by_content(name):
+        kind = ""  # of any program
+    if kind in _READERS:
+        return _READERS[kind](name)
+    if advice := kinds.advice(name):
         raise ValueError(f"{name} has no weights for from_checkpoint: it is {advice}")
     raise ValueError(
         f"{name} is of no known kind: pass a TensorFlow checkpoint, a frozen graph (.pb), a folder "
         "of a SavedModel, or a file .h5, .hdf5, .keras, .weights.h5 or .safetensors"
     )
+
+
+def _titled(path: str, names: Mapping[str, str]) -> str:
+    """A path with the names of layers in place of those of classes."""
+    parts = path.split("/")
+    return "/".join(
+        names.get("/".join(parts[: end + 1]), part).rpartition("/")[2]
+        for end, part in enumerate(parts)
+    )
+
+
+def _named_in_checkpoint(found: contents.Contents) -> dict[str, Variable]:
+    """The variables without slots; those whose keys are numbers in a list have their own names."""
+    titles = {
+        key: name.removesuffix(":0")
+        for each in (tensorflow.objects(found.objects) if found.objects else ())
+        for name, key in each.variables
+        if name and re.search(rf"/\d+{re.escape(tensorflow.VALUE)}$", key)
+    }
+    named: dict[str, Variable] = {}
+    for key in sorted(found.arrays, key=_in_order):
+        if not _SLOT.search(key):
+            name = titles.get(key, key.removesuffix(tensorflow.VALUE))
+            named.setdefault(name, found.arrays[key])
+    return named
+
+
+def _in_order(key: str) -> list[tuple[int, str]]:
+    """Sorts names with numbers by these numbers."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", key)]

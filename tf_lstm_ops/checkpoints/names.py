@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tf_lstm_ops.checkpoints.contents import Variable
+from tf_lstm_ops.files.contents import Variable
 
 # An array of a cell: the pattern of its name, of which the first group is the cell's name, and
 # its role, in which {n} stands for a group. The first pattern that fits counts.

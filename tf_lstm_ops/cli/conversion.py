@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from tf_lstm_ops.cli import CommandError, UsageError, kinds
+from tf_lstm_ops.files.kinds import kind_of
 
 TARGETS = (".keras", ".session", ".onnx")
 
@@ -14,7 +15,8 @@ def check(given: argparse.Namespace) -> None:
     """Checks the arguments.
 
     Args:
-      given: those of the command line. ``loads`` becomes False if TensorFlow is not needed.
+      given: those of the command line. ``is_onnx`` becomes whether the source is an ONNX file,
+        ``loads`` whether TensorFlow is needed.
 
     Raises:
       UsageError: this is no conversion of this command.
@@ -29,23 +31,24 @@ def check(given: argparse.Namespace) -> None:
     ):
         if value != default and target.suffix != kind:
             raise UsageError(f"{option} {value} is for a {kind} file, but OUT is {target}")
-    _check_source(source, target)
-    if given.modules and source.suffix == ".onnx":
+    given.is_onnx = kind_of(source) == "onnx"
+    _check_source(source, target, given.is_onnx)
+    if given.modules and given.is_onnx:
         raise UsageError("--import has no effect on an .onnx file")
-    given.loads = source.suffix != ".onnx"
+    given.loads = not given.is_onnx
     if not target.absolute().parent.is_dir():
         raise CommandError(f"the folder of {target} does not exist")
     if target.is_dir():
         raise CommandError(f"{target} is a folder")
 
 
-def _check_source(source: Path, target: Path) -> None:
-    if source.suffix == ".session":
+def _check_source(source: Path, target: Path, is_onnx: bool) -> None:
+    if kind_of(source) == "session":
         raise UsageError(f"{source} is a session already, and nothing else can be made of it")
     if not source.exists():
         raise UsageError(f"{source} does not exist")
     require_other(source, target)
-    if source.suffix == ".onnx":
+    if is_onnx:
         if target.suffix != ".session":
             raise UsageError(f"an .onnx file becomes a .session file, but OUT is {target}")
     elif kinds.kind_of(source) == "saved_model":

@@ -62,7 +62,7 @@ def _needs_package(file: Path) -> bool:
 
 
 def _converter(arguments: argparse.Namespace) -> Callable[[argparse.Namespace], str]:
-    if arguments.source.suffix == ".onnx":
+    if arguments.is_onnx:
         return _session_of_onnx
     return {".keras": _keras, ".session": _session, ".onnx": _onnx}[arguments.target.suffix]
 

@@ -14,10 +14,10 @@ import keras
 from tf_lstm_ops import _tf_private
 from tf_lstm_ops.cli import CommandError, UsageError, doctor_trial, messages
 from tf_lstm_ops.export.saved_model import nodes_of
+from tf_lstm_ops.files import hdf5, keras_zip
+from tf_lstm_ops.files.contents import major
 from tf_lstm_ops.keras import load_h5
-from tf_lstm_ops.keras.old_files import keras_files
 from tf_lstm_ops.op_definitions import NAMESPACE
-from tf_lstm_ops.weights import h5_file
 
 # How the names of TensorFlow's recurrent ops begin.
 _BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
@@ -56,8 +56,8 @@ def old_version(path: Path) -> str | None:
     Returns:
       Such as "2.2.4-tf"; None for other files than those of Keras 1 and 2.
     """
-    version = keras_files.keras_version(path) or h5_file.keras_version(path)
-    return None if version is None or h5_file.major(version) >= 3 else version
+    version = keras_zip.keras_version(path) or hdf5.keras_version(path)
+    return None if version is None or major(version) >= 3 else version
 
 
 def load(path: Path, compiled: bool = False) -> Any:

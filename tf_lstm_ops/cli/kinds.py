@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
-from tf_lstm_ops import _file_kinds
 from tf_lstm_ops.cli import UsageError
+from tf_lstm_ops.files import kinds
+
+_COMMANDS = {"keras": "keras", "hdf5": "h5"}
 
 
 def kind_of(path: Path) -> str:
@@ -19,42 +20,57 @@ def kind_of(path: Path) -> str:
       "keras", "h5" or "saved_model".
 
     Raises:
-      UsageError: it does not exist, or is no model.
+      UsageError: it does not exist, or is no model; the message says what opens it.
     """
     if not path.exists():
         if Path(f"{path}.index").exists():
-            raise UsageError(f"{path} is {_file_kinds.advice('.index')}")
+            raise UsageError(f"{path} is {kinds.TABLE['checkpoint'].advice}")
         raise UsageError(f"{path} does not exist")
     if path.is_dir():
-        if not (path / "saved_model.pb").is_file():
-            if any(path.glob("*.index")):
-                raise UsageError(f"{path} has {_file_kinds.advice('.index')}")
-            raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
-        return "saved_model"
-    if path.suffix == ".keras" and zipfile.is_zipfile(path):
-        return "keras"
-    if path.suffix in (".h5", ".hdf5"):
-        import h5py
-
-        if h5py.is_hdf5(path):
-            try:
-                with h5py.File(path) as file:
-                    if "model_config" in file.attrs:
-                        return "h5"
-            except OSError as error:
-                raise UsageError(f"{path} cannot be read: {error}") from error
-            raise UsageError(f"{path} has no model, only weights; {_of_weights(path)}")
-    if path.suffix not in (".keras", ".h5", ".hdf5") and (advice := _file_kinds.advice(path)):
-        raise UsageError(f"{path} is {advice}")
+        return _of_folder(path)
+    kind, by_name = kinds.by_content(path), kinds.by_name(path)
+    if kind in _COMMANDS and kind == by_name:
+        if kind == "hdf5":
+            _require_model(path)
+        return _COMMANDS[kind]
+    if kind or by_name not in _COMMANDS:
+        _refuse_other(path)
     raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
+
+
+def _refuse_other(path: Path) -> None:
+    if advice := kinds.advice(path):
+        raise UsageError(f"{path} is {advice}")
+
+
+def _of_folder(path: Path) -> str:
+    if (path / "saved_model.pb").is_file():
+        return "saved_model"
+    if any(path.glob("*.index")):
+        raise UsageError(f"{path} has {kinds.TABLE['checkpoint'].advice}")
+    _refuse_other(path)
+    raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
+
+
+def _require_model(path: Path) -> None:
+    import h5py
+
+    try:
+        with h5py.File(path) as file:
+            if "model_config" in file.attrs:
+                return
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    raise UsageError(f"{path} has no model, only weights; {_of_weights(path)}")
 
 
 def _of_weights(path: Path) -> str:
     """What to do with a file of weights."""
-    from tf_lstm_ops.weights import h5_file
+    from tf_lstm_ops.files.contents import major
+    from tf_lstm_ops.files.hdf5 import keras_version
 
-    version = h5_file.keras_version(path)
-    if version is None or h5_file.major(version) >= 3:
+    version = keras_version(path)
+    if version is None or major(version) >= 3:
         return "save the model with model.save"
     return (
         f"Keras {version} wrote it. Make the model in Python and call "

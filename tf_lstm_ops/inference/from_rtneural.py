@@ -6,7 +6,6 @@ A file of RTNeural has `in_shape` and `layers`, whose arrays are those of Keras.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tf_lstm_ops import _activations, _cells, _files
+from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import naming, within
+from tf_lstm_ops.files import json, limits
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers.recurrent import layer_class
@@ -25,7 +25,6 @@ Array = npt.NDArray[np.float32]
 
 _FUNCTIONS = {f.name: f.name for f in _activations.TABLE if f.is_of_rtneural}
 _FUNCTIONS[""] = _FUNCTIONS.pop("linear")
-_MOST = 1 << 24  # of every size
 _MODEL_DATA = {  # of GuitarML
     *("model", "unit_type", "input_size", "output_size", "hidden_size", "num_layers"),
     *("skip", "bias_fl", "bidirectional"),
@@ -46,19 +45,9 @@ def graph_of(path: Any) -> tuple[Value, Value]:
       ValueError: it is no such file.
       TypeError: path has another type.
     """
-    name = _files.checked(path)
-    _files.check_readable(name)
-    with open(name, "rb") as file:
-        content = file.read()
-    with within(os.fsdecode(name)):
-        return _graph(_parsed(content))
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the file is no complete JSON: {error}") from None
+    content = limits.content(path)
+    with within(os.fsdecode(path)):
+        return _graph(json.parsed("the file", content, has_numbers=True))
 
 
 def _graph(model: Any) -> tuple[Value, Value]:
@@ -258,7 +247,7 @@ def _shape(key: str, fields: Mapping[str, Any]) -> list[Any]:
 
 
 def _is_size(value: Any, least: int = 1) -> bool:
-    return type(value) is int and least <= value <= _MOST
+    return type(value) is int and least <= value <= limits.RTNEURAL_SIZE
 
 
 def _integer(

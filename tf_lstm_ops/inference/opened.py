@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_lstm_ops import _files
+from tf_lstm_ops.files import limits
 from tf_lstm_ops.inference import arguments, arrays, file, messages, native
 from tf_lstm_ops.inference.arrays import Floats
 
@@ -118,9 +119,8 @@ def of_file(path: _files.Path, threads: int) -> Opened:
     Raises:
       OSError, TypeError, ValueError: as of `Session.load`.
     """
-    name = _files.checked(path)
-    _files.check_readable(name)
+    name = limits.readable(path)
     try:
         return Opened(threads, (), "session_open", os.fsencode(name))
     except ValueError as error:
-        raise ValueError(f"{os.fsdecode(name)}{messages.explained(error, name)}") from None
+        raise ValueError(f"{name}{messages.explained(error, name)}") from None

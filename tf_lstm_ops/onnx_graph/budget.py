@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tf_lstm_ops.files.limits import MADE_BYTES, MADE_MORE, MADE_TIMES
+
 if TYPE_CHECKING:
     import onnx
-
-# Of the largest ONNX file without external data.
-LARGEST_BYTES = 2**31
-# Weights of 8 bits become four times as large, and arrays of sizes and zeros are small.
-_TIMES, _MORE = 4, 2**27
 
 
 class Budget:
@@ -20,7 +17,7 @@ class Budget:
       total: the number of bytes.
     """
 
-    def __init__(self, total: int = LARGEST_BYTES) -> None:
+    def __init__(self, total: int = MADE_BYTES) -> None:
         self.left = self._total = total
 
     def require(self, size: int, what: str) -> None:
@@ -61,4 +58,4 @@ def budget_of(model: onnx.ModelProto) -> Budget:
     Returns:
       The budget.
     """
-    return Budget(min(LARGEST_BYTES, _TIMES * model.ByteSize() + _MORE))
+    return Budget(min(MADE_BYTES, MADE_TIMES * model.ByteSize() + MADE_MORE))

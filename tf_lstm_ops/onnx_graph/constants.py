@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tf_lstm_ops.files.limits import MADE_BYTES
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import label, short
-from tf_lstm_ops.onnx_graph.budget import LARGEST_BYTES, Budget
+from tf_lstm_ops.onnx_graph.budget import Budget
 from tf_lstm_ops.onnx_graph.folding import evaluate, folds
 from tf_lstm_ops.onnx_graph.tensors import Array
 
@@ -40,7 +41,7 @@ class Constants:
         budget: Budget | None = None,
     ) -> None:
         self._outer = outer
-        self.budget: Budget = budget or (outer.budget if outer else Budget(LARGEST_BYTES))
+        self.budget: Budget = budget or (outer.budget if outer else Budget(MADE_BYTES))
         self.opset: int = opset or (outer.opset if outer else 0)
         self._tensors = {tensor.name: tensor for tensor in graph.initializer}
         self._sparse = {tensor.values.name for tensor in graph.sparse_initializer}

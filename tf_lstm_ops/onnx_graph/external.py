@@ -6,16 +6,12 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tf_lstm_ops import _files
+from tf_lstm_ops.files import limits
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
 
 if TYPE_CHECKING:
     import onnx
-
-# How often the bytes of a file are read at most: tensors may share them. A small ONNX file with
-# many tensors could else fill the memory.
-_MOST_READS = 4
 
 
 def load(graph: onnx.GraphProto, folder: str | None) -> None:
@@ -64,7 +60,7 @@ def _path(location: str, folder: str, where: str) -> str:
     if os.path.isabs(location) or not path.startswith(os.path.join(root, "")):
         raise ValueError(f"{name}, which is outside the folder of the ONNX file")
     try:
-        _files.check_readable(path)
+        limits.check_readable(path)
     except FileNotFoundError as error:
         raise FileNotFoundError(error.errno, f"{name}, which is missing", path) from error
     return path
@@ -83,7 +79,7 @@ def _read(
             f"{where} must have the bytes {offset} to {offset + length} of {os.path.basename(path)}"
             f", which has {size} bytes"
         )
-    left[path] = left.get(path, _MOST_READS * size) - length
+    left[path] = left.get(path, limits.READS_OF_A_FILE * size) - length
     if left[path] < 0:
         raise ValueError(f"{where}: tensors share {os.path.basename(path)} too often")
     with open(path, "rb") as file:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tf_lstm_ops._refusal import Refused
+from tf_lstm_ops.files.limits import MADE_BYTES
 from tf_lstm_ops.onnx_graph import schemas, tensors
 from tf_lstm_ops.onnx_graph.attributes import Attributes, label
 from tf_lstm_ops.onnx_graph.budget import Budget
@@ -21,8 +22,6 @@ from tf_lstm_ops.onnx_graph.tensors import Array
 if TYPE_CHECKING:
     import onnx
 
-# Of one array, where no budget is given.
-LARGEST_BYTES = 2**31
 _MOST_SIZES = 64  # of one array: more than an array has axes
 # The types to which a size may be cast: they have all sizes up to 2**24, the most that layers have.
 _OF_SIZES = ("float32", "float64", "int32", "int64")
@@ -87,7 +86,8 @@ def evaluate(
     fold = _FUNCTIONS[node.op_type]
     given = schemas.attributes_of(node, opset)
     own = Operands(operands)
-    own.budget, own.outputs = budget or Budget(LARGEST_BYTES), len(node.output)
+    # A limit of one array where no budget is given.
+    own.budget, own.outputs = budget or Budget(MADE_BYTES), len(node.output)
     try:
         present = [array is not None for array in operands[: fold.inputs]]
         _require(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops import _files, _optional
 from tf_lstm_ops._refusal import Refused, require, within
+from tf_lstm_ops.files import limits
 from tf_lstm_ops.onnx_graph import external
 from tf_lstm_ops.onnx_graph.attributes import label, short, subgraphs
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 # LSTM, GRU and RNN have had their inputs and attributes since 7, Add and Mul their broadcasting. 25
 # is the newest of which the operators were read when this was written.
 OPSETS = range(7, 26)
-_DEEPEST = 16  # of sub-graphs. A parser takes about 30.
 
 
 def load(source: _files.Path | onnx.ModelProto) -> onnx.ModelProto:
@@ -41,11 +41,8 @@ def load(source: _files.Path | onnx.ModelProto) -> onnx.ModelProto:
     onnx = _optional.require("onnx", "an ONNX file", "onnx", "onnxruntime")
     if isinstance(source, onnx.ModelProto):
         return _checked(source, "the model", None)
-    name = _files.checked(source)
-    _files.check_readable(name)
-    words, folder = os.fsdecode(name), os.path.dirname(os.fsdecode(name)) or os.curdir
-    with open(name, "rb") as file:
-        data = file.read()
+    words, data = os.fsdecode(_files.checked(source)), limits.content(source)
+    folder = os.path.dirname(words) or os.curdir
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -99,8 +96,8 @@ def _checked(model: onnx.ModelProto, words: str, folder: str | None) -> onnx.Mod
 
 def _check_graph(graph: onnx.GraphProto, outer: list[set[str]]) -> None:
     """Checks that each value is made once, before it is read."""
-    if len(outer) > _DEEPEST:
-        raise ValueError(f"graphs are inside each other more than {_DEEPEST} deep")
+    if len(outer) > limits.GRAPH_DEPTH:
+        raise ValueError(f"graphs are inside each other more than {limits.GRAPH_DEPTH} deep")
     _check_names(graph)
     own: set[str] = set()
     _add(own, [value.name for value in graph.input], "input of the graph")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import textwrap
-from collections.abc import Iterator, Mapping
-from types import ModuleType
-from typing import Any
 
-from tf_lstm_ops import _files, _optional
+from tf_lstm_ops import _files
+from tf_lstm_ops.files import safetensors
+from tf_lstm_ops.files.contents import Lazy
 from tf_lstm_ops.weights.canonical import Self, Weights
 from tf_lstm_ops.weights.torch import by_torch_names, from_torch
 
@@ -29,7 +27,7 @@ def from_safetensors(cls: type[Self], path: str | os.PathLike[str], *, prefix: s
       OSError: the file cannot be opened.
       ValueError: the file is no .safetensors file; or an error of `from_torch`.
     """
-    return from_torch(cls, opened(path), prefix=prefix)
+    return from_torch(cls, Lazy(safetensors.read(path).arrays), prefix=prefix)
 
 
 def to_safetensors(self: Weights, path: str | os.PathLike[str], *, prefix: str = "") -> None:
@@ -49,92 +47,5 @@ def to_safetensors(self: Weights, path: str | os.PathLike[str], *, prefix: str =
     """
     self._require_reset_after("PyTorch's GRU")
     arrays = {prefix + name: array for name, array in by_torch_names(self)}
-    content = _safetensors().numpy.save(arrays, metadata={"format": "pt"})
+    content = safetensors.package().numpy.save(arrays, metadata={"format": "pt"})
     _files.write(_files.checked(path), content)
-
-
-def opened(path: str | os.PathLike[str]) -> Tensors:
-    """Opens a .safetensors file.
-
-    Args:
-      path: the file.
-
-    Returns:
-      Its tensors by names.
-
-    Raises:
-      ImportError: the package safetensors is not installed.
-      OSError: the file cannot be opened.
-      ValueError: it is no .safetensors file.
-    """
-    module = _safetensors()
-    _files.check_readable(_files.checked(path))
-    try:
-        return Tensors(module.numpy.safe_open(os.fspath(path), framework="np"))
-    except module.SafetensorError as error:
-        said = textwrap.shorten(str(error), 300)  # it may have the whole header
-        raise ValueError(f"{path} is no valid .safetensors file: {said}") from error
-
-
-class Tensors(Mapping[str, Any]):
-    """The tensors of an open file. A tensor is read when it is asked for.
-
-    So tensors of other modules may have dtypes that NumPy does not have.
-
-    Args:
-      file: the open file of the package safetensors.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._names: list[str] = list(file.keys())
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return self._file.get_tensor(name)
-        except (ValueError, _safetensors().SafetensorError) as error:
-            raise ValueError(f"{name} cannot be read: {error}") from error
-        except (AttributeError, TypeError) as error:  # NumPy has no such dtype
-            dtype = self.dtype(name)
-            if dtype == "BF16":
-                raise ValueError(
-                    f"{name} has the dtype BF16, which NumPy has only with the package ml_dtypes. "
-                    "Type: pip install ml_dtypes"
-                ) from error
-            raise ValueError(
-                f"{name} has the dtype {dtype}, which NumPy does not have; store it as F16, BF16, "
-                "F32 or F64"
-            ) from error
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a tensor, which is not read.
-
-        Args:
-          name: its name.
-
-        Returns:
-          The sizes.
-        """
-        return tuple(self._file.get_slice(name).get_shape())
-
-    def dtype(self, name: str) -> str:
-        """The dtype of a tensor, which is not read.
-
-        Args:
-          name: its name.
-
-        Returns:
-          Such as "F32".
-        """
-        return str(self._file.get_slice(name).get_dtype())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _safetensors() -> ModuleType:
-    _optional.require("safetensors.numpy", "a .safetensors file", "safetensors")
-    return _optional.require("safetensors", "a .safetensors file", "safetensors")

@@ -233,7 +233,7 @@ def _with_constant(call: Call, kind: str) -> Traced:
         x = _of_shape(x, other)
         other = np.array(other.value)
     constant = other
-    if not isinstance(constant, np.ndarray):
+    if not isinstance(constant, np.ndarray) or constant.dtype == object:
         refuse("an operand is a size of the call")
     x, numbers = _along_features(x, constant.astype(np.float64))
     one, zero = np.float64(1), np.float64(0)

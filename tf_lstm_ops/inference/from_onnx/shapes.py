@@ -196,7 +196,7 @@ def _gather(call: Call) -> list[Operand]:
 
 
 def _embedding(call: Call, table: Any, indices: Traced) -> Traced:
-    if call.attributes["axis"] or table.ndim != 2:
+    if call.attributes["axis"] or table.ndim != 2 or table.dtype == object:
         refuse("it takes elements of a table along another axis than the first one of two")
     if indices.is_float or not indices.value.is_given:
         refuse("its indices are not an input of the model")

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import functools
 import os
-import re
-import textwrap
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tf_lstm_ops import _file_kinds, _files, _optional, _received
+from tf_lstm_ops import _files, _received
 from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import Refusals, naming
-from tf_lstm_ops.inference.from_torch import kinds
+from tf_lstm_ops.files import kinds as file_kinds
+from tf_lstm_ops.files import safetensors
+from tf_lstm_ops.files.contents import Lazy
+from tf_lstm_ops.inference.from_torch import kinds, saved
 from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import Layer
 from tf_lstm_ops.inference.reader import Reader
-from tf_lstm_ops.weights import safetensors
 from tf_lstm_ops.weights import torch as torch_format
 
 _PICKLES = (".pt", ".pth", ".bin", ".ckpt")
 _EXTRA = "_extra_state"  # what a module saves besides its tensors, of any type
 _UNUSED = ("num_batches_tracked", _EXTRA)
-_MOST_NAMES = 3  # of a tensor of a large file, all of which count
 _MOST = 20  # prefixes in a message
 State = Mapping[str, Any]
 
@@ -84,76 +82,23 @@ def _has_weights_only(found: Mapping[Any, Any]) -> bool:
 
 def _items(state: State) -> Iterator[tuple[str, Any]]:
     """Of an open file nothing is read for this."""
-    return iter(() if isinstance(state, safetensors.Tensors) else state.items())
+    return iter(() if isinstance(state, Lazy) else state.items())
 
 
 def _file(path: Any) -> State:
-    name = _files.checked(path)
-    text = os.fsdecode(name)
-    end = os.path.splitext(text)[1].lower()
-    if end != ".safetensors" and end not in _PICKLES:
-        if advice := _file_kinds.advice(text):
-            raise ValueError(f"{text} is {advice}")
-        raise ValueError(
-            f"{text}: the name must end with .safetensors, {', '.join(_PICKLES[:-1])} or "
-            f"{_PICKLES[-1]}"
-        )
-    _files.check_readable(name)
-    return safetensors.opened(text) if end == ".safetensors" else _pickled(text)
-
-
-def _pickled(path: str) -> State:
-    """What torch.save wrote, if it has tensors only: nothing of the file is executed."""
-    torch = _optional.require("torch", "a file of torch.save", "torch")
-    most = _files.most_bytes(_MOST_NAMES * os.path.getsize(path))
-    members = _members(path)
-    if any(name.endswith("/constants.pkl") for name in members):
-        raise ValueError(
-            f"{path} is a TorchScript file. Pass its weights: "
-            f"Session.from_torch(torch.jit.load({path!r}).state_dict(), layers=...)"
-        )
-    _require_small(path, sum(members.values()), most)
-    try:
-        found: State = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of a damaged file anything
-        text = re.sub(r"\x1b\[\d*m", "", str(error))  # without colours
-        classes = re.search(r"GLOBAL (\S+)", text)
-        said = f"it has a {classes[1]}" if classes else textwrap.shorten(text, 200)
-        raise ValueError(
-            f"{path} cannot be read as a state dict: {type(error).__name__}: {said}. A file must "
-            "have tensors only: write it with torch.save(model.state_dict(), path). A whole model "
-            "is code, as is a checkpoint with other objects. If you trust it, load it yourself "
-            "with torch.load(path, weights_only=False), and pass its modules or state dict"
-        ) from None
-    tensors = [each for each in _values(found) if isinstance(each, torch.Tensor)]
-    _require_small(path, sum(each.numel() * each.element_size() for each in tensors), most)
-    return found
-
-
-def _members(path: str) -> dict[str, int]:
-    """The members of an archive and their sizes, which torch.save does not compress."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {member.filename: member.file_size for member in archive.infolist()}
-    except zipfile.BadZipFile:  # of PyTorch before 1.6
-        return {}
-
-
-def _require_small(path: str, size: int, most: int) -> None:
-    if size > most:
-        raise ValueError(
-            f"{path} stands for {size} bytes, more than {most}, which its own size allows. Write "
-            "copies of its tensors: {name: tensor.clone() for name, tensor in state.items()}"
-        )
-
-
-def _values(value: Any) -> Iterator[Any]:
-    """The values of nested dictionaries."""
-    if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _values(each)
-    else:
-        yield value
+    text = os.fsdecode(_files.checked(path))
+    is_pickle = os.path.splitext(text)[1].lower() in _PICKLES
+    kind = file_kinds.by_content(text) or ("torch" if is_pickle else file_kinds.by_name(text))
+    if kind == "safetensors":
+        return Lazy(safetensors.read(text).arrays)
+    if kind == "torch":
+        found: State = saved.read(text)
+        return found
+    if advice := file_kinds.advice(text):
+        raise ValueError(f"{text} is {advice}")
+    raise ValueError(
+        f"{text}: the name must end with .safetensors, {', '.join(_PICKLES[:-1])} or {_PICKLES[-1]}"
+    )
 
 
 def parts(state: State, listed: Any, refusals: Refusals) -> list[list[Entry | Layer]]:
@@ -253,8 +198,8 @@ def _prefixes(state: State) -> dict[str, dict[str, str]]:
 
 
 def _shape(state: State, name: str) -> tuple[int, ...]:
-    if isinstance(state, safetensors.Tensors):
-        return state.shape(name)
+    if isinstance(state, Lazy):
+        return state.variables[name].shape
     return tuple(getattr(state[name], "shape", ()))
 
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# Numbers that are no weights of the file, such as states, and seeds of Dropout.
-_FREE = 1 << 20
-# The layers of a Sequential may be made twice, to look at its masks. An array may be broadcast.
-_TIMES = 2
+from tf_lstm_ops.files import limits
 
 
 @contextlib.contextmanager
@@ -26,7 +23,7 @@ def limited(numbers: int) -> Iterator[None]:
     Yields:
       None. In the context the variable that is too many raises ValueError.
     """
-    left = _TIMES * numbers + _FREE
+    left = limits.KERAS_TIMES * numbers + limits.KERAS_MORE
 
     def creator(next_creator: Any, **options: Any) -> Any:
         nonlocal left

@@ -10,8 +10,8 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _keras_private
+from tf_lstm_ops.files.contents import Contents, NamedArray
 from tf_lstm_ops.keras.old_files import masks
-from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 _CONVOLUTIONS = (keras.layers.ConvLSTM1D, keras.layers.ConvLSTM2D, keras.layers.ConvLSTM3D)
 _GATED = (keras.layers.LSTM, keras.layers.GRU, *_CONVOLUTIONS)
@@ -19,7 +19,7 @@ _CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
 
 
 def warn_of_others(
-    model: Any, file: H5File, pairs: Sequence[tuple[Any, Sequence[NamedArray]]]
+    model: Any, file: Contents, pairs: Sequence[tuple[Any, Sequence[NamedArray]]]
 ) -> None:
     """Warns if a layer has a default of Keras 3 where the version of the file had another.
 
@@ -50,7 +50,7 @@ def warn_of_others(
         )
 
 
-def _with_sigmoid(layer: Any, arrays: Sequence[NamedArray], file: H5File) -> Iterator[Any]:
+def _with_sigmoid(layer: Any, arrays: Sequence[NamedArray], file: Contents) -> Iterator[Any]:
     """The layers in a layer that have Keras 3's default where the file's version had another."""
     parts = _keras_private.layers_of(layer)
     of_layers = {id(part.cell) for part in parts if isinstance(part, _GATED)}

@@ -10,9 +10,9 @@ import numpy as np
 
 from tf_lstm_ops import _cells, _keras_private
 from tf_lstm_ops._arrays import Array
+from tf_lstm_ops.files.contents import Contents, NamedArray
 from tf_lstm_ops.keras.old_files.arguments import LINEAR
 from tf_lstm_ops.weights import keras_2
-from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 # The number of gates of a cell, by the name of its class or of a base.
 _GATES = {
@@ -24,7 +24,7 @@ _CONVOLUTIONS = (keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D)
 
 
 def values_of(
-    layer: Any, arrays: Sequence[NamedArray], file: H5File
+    layer: Any, arrays: Sequence[NamedArray], file: Contents
 ) -> Iterator[tuple[Any, Array]]:
     """The values of the weights of a layer.
 
@@ -114,7 +114,7 @@ def _split(layer: Any, arrays: list[NamedArray]) -> Iterator[tuple[Any, list[Nam
 
 
 def _values_of_one(
-    layer: Any, arrays: list[NamedArray], file: H5File
+    layer: Any, arrays: list[NamedArray], file: Contents
 ) -> Iterator[tuple[Any, Array]]:
     weights = _weights(layer)
     _require_order(layer, weights, arrays)
@@ -157,7 +157,7 @@ def _gates(layer: Any) -> int | None:
     return next((_GATES[name] for name in names if name in _GATES), None)
 
 
-def _converted(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:
+def _converted(layer: Any, arrays: list[Array], file: Contents) -> list[Array]:
     """The arrays as Keras 3 has them."""
     gates = _gates(layer)
     if gates is not None:
@@ -191,7 +191,7 @@ def _joined(arrays: list[Array], cell: _cells.Cell) -> list[Array]:
     return [np.concatenate([arrays[at + k] for at in starts], axis=-1) for k in range(count)]
 
 
-def _convolution(layer: Any, arrays: list[Array], file: H5File) -> list[Array]:
+def _convolution(layer: Any, arrays: list[Array], file: Contents) -> list[Array]:
     """Kernels of Keras 1, and of Theano, whose convolutions run backwards through the kernel."""
     if not arrays:
         return arrays

@@ -10,9 +10,9 @@ import keras
 
 from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._refusal import Refused, naming, refuse, refused
+from tf_lstm_ops.files.contents import Contents, NamedArray
 from tf_lstm_ops.keras.old_files import arguments, keras_1, safety
 from tf_lstm_ops.keras.old_files.masks import Masks
-from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 _CUDNN = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU"}
 _CUDNN_ARGUMENTS = {
@@ -44,7 +44,7 @@ class Source(NamedTuple):
       model_of: makes a model that is inside a layer, of its configuration and the source.
     """
 
-    file: H5File
+    file: Contents
     custom_objects: Mapping[str, Any]
     arrays: list[NamedArray]
     masks: Masks

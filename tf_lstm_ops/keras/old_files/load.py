@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import textwrap
@@ -14,6 +15,8 @@ import keras
 
 from tf_lstm_ops import _files, _keras_private
 from tf_lstm_ops._arrays import Array
+from tf_lstm_ops.files import hdf5, json, keras_zip, limits
+from tf_lstm_ops.files.contents import Contents, NamedArray
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
     arguments,
@@ -27,8 +30,6 @@ from tf_lstm_ops.keras.old_files import (
     saved_models,
 )
 from tf_lstm_ops.keras.requirements import require_model
-from tf_lstm_ops.weights import h5_file
-from tf_lstm_ops.weights.h5_file import H5File, NamedArray
 
 
 def load_h5(
@@ -73,7 +74,7 @@ def load_h5(
     """
     where, objects = Path(os.fsdecode(_files.checked(path))), dict(custom_objects or {})
     if not where.is_dir():
-        _files.check_readable(str(where))
+        limits.check_readable(str(where))
     text = None if config is None else _text(config)
     with keras.saving.custom_object_scope(objects):
         if text is not None:
@@ -90,7 +91,7 @@ def load_h5(
 
 
 def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
-    file = h5_file.read(path)
+    file = hdf5.read_model(path)
     if file.config is None:
         raise ValueError(
             f"{path} has the weights of a model (Keras {file.version}), not its layers. Make "
@@ -98,85 +99,72 @@ def _of_h5_file(path: Path, objects: dict[str, Any]) -> Any:
             "config=, what model.to_json() returned"
         )
     if file.major >= 3:
-        return _of_keras_3(path, file.config, _numbers(file))
+        return _of_keras_3(file)
     return _filled(file, objects)
-
-
-def _numbers(file: H5File) -> int:
-    """The count of numbers in all arrays of a file."""
-    return sum(array.value.size for arrays in file.layers.values() for array in arrays)
 
 
 def _text(config: str | os.PathLike[str]) -> str:
     """The JSON of an argument config."""
     if isinstance(config, str) and config.lstrip().startswith("{"):
         return config
-    name = os.fsdecode(_files.checked(config))
-    _files.check_readable(name)
     try:
-        return Path(name).read_text("utf-8")
+        return limits.content(config).decode("utf-8")
     except UnicodeError as error:
-        raise ValueError(f"{name} is no text: {error}") from error
+        raise ValueError(f"{os.fspath(config)} is no text: {error}") from error
 
 
 def _of_two_files(path: Path, text: str, objects: dict[str, Any]) -> Any:
     """A model of the layers that `to_json` wrote, and a file of `save_weights`."""
     if path.is_dir() or zipfile.is_zipfile(path):
         raise ValueError(f"{path} has the layers of a model, so config must be None")
-    file = h5_file.read(path)
+    file = hdf5.read_model(path)
     if file.config is not None or file.major >= 3:
         raise ValueError(
             f"config is for an .h5 file with the weights of Keras 1 or 2 only, and {path} "
             + ("is of Keras 3" if file.major >= 3 else "has the layers of a model")
         )
-    return _filled(file._replace(config=h5_file.parsed_config("config", text)), objects)
+    return _filled(dataclasses.replace(file, config=json.config("config", text)), objects)
 
 
-def _filled(file: H5File, objects: dict[str, Any]) -> Any:
+def _filled(file: Contents, objects: dict[str, Any]) -> Any:
     """The model of an .h5 file of Keras 1 or 2 with the values of its weights."""
-    model = _made(file, objects, _numbers(file))
+    model = _made(file, objects)
     _assign(model, _values_by_name(model, file))
     return model
 
 
-def _of_keras_3(path: Path, config: Any, numbers: int) -> Any:
-    """A model of Keras 3 in a file with some count of numbers.
-
-    Before Keras 3.11.3 only .keras files had a safe mode.
-    """
-    if (found := safety.find(config)) is not None:
+def _of_keras_3(file: Contents) -> Any:
+    """A model of Keras 3. Before Keras 3.11.3 only .keras files had a safe mode."""
+    if (found := safety.find(file.config)) is not None:
         raise ValueError(
-            f"layer {found.name} ({found.kind}) of {path} is not made: {found.reason}. If you "
+            f"layer {found.name} ({found.kind}) of {file.path} is not made: {found.reason}. If you "
             "trust the file: convert_model(keras.models.load_model(path, safe_mode=False))"
         )
-    with _keras_private.safe_mode(), budget.limited(numbers):
+    with _keras_private.safe_mode(), budget.limited(file.numbers):
         try:
-            return keras.models.load_model(path, compile=False)
+            return keras.models.load_model(file.path, compile=False)
         except (OSError, ValueError):
             raise
         except Exception as error:  # of a damaged file anything
             said = textwrap.shorten(str(error), 500)
             raise ValueError(
-                f"Keras does not read {path}: {type(error).__name__}: {said}"
+                f"Keras does not read {file.path}: {type(error).__name__}: {said}"
             ) from error
 
 
-def _made(file: H5File, objects: dict[str, Any], numbers: int) -> Any:
-    """The model of a file of Keras 1 or 2 with some count of numbers, without their values."""
+def _made(file: Contents, objects: dict[str, Any]) -> Any:
+    """The model of a file of Keras 1 or 2, without the values of its weights."""
     if (found := safety.find(file.config)) is not None:
         raise layers.not_made(*found)
-    with budget.limited(numbers):
+    with budget.limited(file.numbers):
         return models.model_of(file.config, models.source_of(file, objects))
 
 
 def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
-    saved = saved_models.read(folder)
-    # Keras 3 writes no layers into a SavedModel.
-    file = H5File(str(folder), "2", "tensorflow", saved.config, {})
-    model = _made(file, objects, sum(array.value.size for array in saved.arrays))
-    arrays = iter(saved.arrays)
+    file, listed = saved_models.read(folder)
+    model, arrays = _made(file, objects), iter(listed)
     values: list[tuple[Any, Array]] = []
-    for layer in _leaves(model, saved.config):
+    for layer in _leaves(model, file.config):
         own = list(itertools.islice(arrays, layer_weights.count(layer)))
         values += layer_weights.values_of(layer, own, file)
     if left := len(list(arrays)):
@@ -195,12 +183,11 @@ def _leaves(model: Any, config: Any) -> Iterator[Any]:
 
 
 def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
-    archive = keras_files.read(path)
-    if h5_file.major(archive.version) >= 3:
-        return _of_keras_3(path, archive.config, keras_files.count_of_numbers(archive))
-    file = H5File(str(path), archive.version, "tensorflow", archive.config, {})
-    model = _made(file, objects, keras_files.count_of_numbers(archive))
-    pairs = keras_files.arrays_of(archive, model)
+    file = keras_zip.read(path)
+    if file.major >= 3:
+        return _of_keras_3(file)
+    model = _made(file, objects)
+    pairs = keras_files.arrays_of(file, model)
     values = [each for one, own in pairs for each in layer_weights.values_of(one, own, file)]
     _assign(model, values)
     return model
@@ -234,7 +221,7 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     require_model(model)
     if not model.built:
         raise ValueError(f"the model {model.name} is not built. Call it once, or give it an Input")
-    file = h5_file.read(path)
+    file = hdf5.read_model(path)
     pairs = _pairs(model, file)
     values = [
         each for layer, arrays in pairs for each in layer_weights.values_of(layer, arrays, file)
@@ -245,7 +232,7 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
         defaults.warn_of_others(model, file, pairs)
 
 
-def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
+def _values_by_name(model: Any, file: Contents) -> list[tuple[Any, Array]]:
     """The values of the weights of a model that was made from the same file."""
     by_name = {layers.renamed(name): arrays for name, arrays in file.layers.items()}
     values: list[tuple[Any, Array]] = []
@@ -256,7 +243,7 @@ def _values_by_name(model: Any, file: H5File) -> list[tuple[Any, Array]]:
     return values
 
 
-def _pairs(model: Any, file: H5File) -> list[tuple[Any, list[NamedArray]]]:
+def _pairs(model: Any, file: Contents) -> list[tuple[Any, list[NamedArray]]]:
     """The layers of a model, each with its arrays in a file of another model like it."""
     own = [layer for layer in model.layers if layer_weights.count(layer)]
     given = {layers.renamed(name): arrays for name, arrays in file.layers.items() if arrays}

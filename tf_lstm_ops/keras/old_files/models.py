@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import keras
 
 from tf_lstm_ops._refusal import refused
+from tf_lstm_ops.files.contents import Contents
 from tf_lstm_ops.keras.old_files import layers
 from tf_lstm_ops.keras.old_files.layers import Source
 from tf_lstm_ops.keras.old_files.masks import Masks
-from tf_lstm_ops.weights.h5_file import H5File
 
 _Tensors: TypeAlias = dict[tuple[str, int], Any]  # the results of a layer's calls
 # A Sequential without these layers passes masks on as in Keras 2.
@@ -22,7 +22,7 @@ _PROBED = ("TimeDistributed", "Identity", "Normalization", "Rescaling", "input_l
 _REFERENCE = (3, 4)
 
 
-def source_of(file: H5File, custom_objects: Mapping[str, Any]) -> Source:
+def source_of(file: Contents, custom_objects: Mapping[str, Any]) -> Source:
     """Where the layers of a model come from.
 
     Args:

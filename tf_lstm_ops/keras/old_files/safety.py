@@ -49,8 +49,6 @@ _LAYERS = frozenset(
 _CODE = ("Lambda", "__lambda__")
 # Arguments that Keras takes for the path of a file if they are a text.
 _PATHS = ("vocabulary", "idf_weights")
-# The depth of lists and dictionaries in each other. A model in a model is 8 deep.
-_DEEPEST = 200
 
 
 def layer_class(name: str) -> Any:
@@ -88,23 +86,18 @@ def find(config: Any) -> Unsafe | None:
     Returns:
       A part of a class of Keras that runs code of the file or reads another file; None if there is
       none.
-
-    Raises:
-      ValueError: the parts are too deep in each other.
     """
-    waiting = [(config, 0)]
+    waiting = [config]
     while waiting:
-        part, depth = waiting.pop()
-        if depth > _DEEPEST:
-            raise ValueError(f"the configuration of the model is more than {_DEEPEST} levels deep")
+        part = waiting.pop()
         if isinstance(part, dict):
             if reason := _reason(part):
                 own = part.get("config")
                 kind = str(part["class_name"])
                 return Unsafe(str(own.get("name") if isinstance(own, dict) else kind), kind, reason)
-            waiting += [(each, depth + 1) for each in part.values()]
+            waiting += part.values()
         elif isinstance(part, list):
-            waiting += [(each, depth + 1) for each in part]
+            waiting += part
     return None
 
 

@@ -8,11 +8,12 @@ _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # the wire types
 _MOST_BITS = 64  # of a number
 
 
-def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def fields(message: bytes, size: int | None = None) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message, in order.
 
     Args:
-      message: the bytes.
+      message: the bytes, or the first ones.
+      size: the count of all bytes; None: these are all.
 
     Yields:
       The number of a field, and its value: a number, or the bytes of a text or of a message.
@@ -20,7 +21,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     Raises:
       ValueError: the bytes are no message.
     """
-    at = 0
+    at, end = 0, len(message) if size is None else size
     while at < len(message):
         key, at = _number(message, at)
         kind = key & 7
@@ -30,15 +31,15 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             continue
         sizes = {_FIXED_64: 8, _FIXED_32: 4}
         if kind == _BYTES:
-            size, at = _number(message, at)
+            count, at = _number(message, at)
         elif kind in sizes:
-            size = sizes[kind]
+            count = sizes[kind]
         else:
             raise ValueError(f"the file has a message with a field of type {kind}")
-        if size > len(message) - at:
+        if count > end - at:
             raise ValueError("the file has a message that is cut off")
-        yield key >> 3, message[at : at + size]
-        at += size
+        yield key >> 3, message[at : at + count]
+        at += count
 
 
 def texts(message: bytes, number: int) -> list[bytes]:
