@@ -16,6 +16,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
     Filled,
+    Length,
     Operand,
     Operator,
     Size,
@@ -105,10 +106,13 @@ def _clip(call: Call) -> list[Operand]:
     for index, what in ((1, "min"), (2, "max")):
         if call.operand(index) is not None:
             bounds[index - 1] = call.constant(index, what).item()
+    length = call.operand(0)
     low, high = (
         None if bound is None or sign * bound >= _LARGEST else float(bound)
         for bound, sign in zip(bounds, (-1, 1), strict=True)
     )
+    if isinstance(length, Length) and not length.is_square and high is None and (low or 0) >= 0:
+        return [dataclasses.replace(length, floor=max(length.floor, low or 0.0))]
     x = call.traced()
     if high is None or high > 0:
         return _applied(layers.Chain(clipped(low, high)), x)
@@ -205,6 +209,8 @@ def _combination(layer: Any, call: Call) -> list[Operand]:
     given = [call.operand(k) for k in range(len(call.operands))]
     if len(given) == 1:
         return given
+    if kind == "Div" and isinstance(given[1], Length):
+        return [_of_length_1(call.traced(), given[1])]
     if kind == "Add" and all(isinstance(each, Squares) for each in given):
         first, second = (each.arrays for each in given)  # type: ignore[union-attr]
         if len(first) == len(second) == 1:
@@ -261,6 +267,26 @@ def _of_shape(x: Traced, filled: Filled) -> Traced:
     return x
 
 
+def _of_length_1(x: Traced, length: Length) -> Traced:
+    """An array divided by the lengths of its rows."""
+    rows = length.array
+    if x.value.key != rows.value.key or x.axes != rows.axes or length.is_square:
+        refuse("it divides by the lengths of other rows than its own")
+    if not length.keeps and length.axis not in (0, x.rank - 1):
+        refuse("it divides by lengths along another axis than theirs")
+    x = with_last(x, length.axis)
+    if x.features == 1 and not real(x.axes[length.axis]):
+        refuse("it divides by the length of one number")
+    return _applied(layers.UnitNormalization(x.features, length.floor), x)[0]  # type: ignore[return-value]
+
+
+def _lp_normalization(call: Call) -> list[Operand]:
+    if call.attributes["p"] != 2:
+        refuse(f"its p is {call.attributes['p']}, and a session has 2")
+    x = call.traced()
+    return [_of_length_1(x, Length(x, call.axis(x.rank), True))]
+
+
 def _power(call: Call) -> list[Operand]:
     x, exponent = call.traced(), call.constant(1, "exponent")
     if exponent.size != 1 or exponent.ravel()[0] not in (1, 2):
@@ -272,6 +298,8 @@ def _power(call: Call) -> list[Operand]:
 def _root(call: Call) -> list[Operand]:
     """sqrt(a² + b²). A session has no other root."""
     squares = call.operand(0)
+    if isinstance(squares, Length) and squares.is_square:
+        return [dataclasses.replace(squares, is_square=False)]
     if not isinstance(squares, Squares) or len(squares.arrays) != 2:
         refuse("a session has the square root of a sum of two squares only")
     if len({tuple(map(size_of, array.axes)) for array in squares.arrays}) > 1:
@@ -332,6 +360,7 @@ OPERATORS = {
     "Pow": Operator(_power),
     "Sqrt": Operator(_root, of_squares=True),
     "Neg": Operator(_negative),
+    "LpNormalization": Operator(_lp_normalization),
     "Identity": Operator(_same, of_integers=True, of_squares=True),
     "Dropout": Operator(_dropout, ignored=("ratio", "seed")),
 }

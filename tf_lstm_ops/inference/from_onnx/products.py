@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,15 @@ import numpy as np
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
-from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand, Operator
+from tf_lstm_ops.inference.from_onnx.values import (
+    Array,
+    Call,
+    Length,
+    Operand,
+    Operator,
+    Squares,
+    sum_of,
+)
 from tf_lstm_ops.inference.layers.shapes import pooling
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
@@ -221,7 +230,66 @@ def _reduce(layer: Any, call: Call) -> list[Operand]:
     return [_over_all(x, places, layer, keeps=keeps)]
 
 
+def _length(is_square: bool, call: Call) -> list[Operand]:
+    """The length of rows along one axis, or its square."""
+    x: Any = call.operand(0)
+    if isinstance(x, Squares):
+        x, is_square = (x.arrays[0] if len(x.arrays) == 1 else None), True
+    if not isinstance(x, Traced):
+        refuse("its operand is not an array of the model's inputs")
+    given = call.integers(1, "axes")
+    keeps = call.flag("keepdims", True)
+    call.flag("noop_with_empty_axes")
+    if given is None or len(given) != 1:
+        refuse("it is over several axes; a session has the lengths of rows")
+    return [Length(x, position(given[0], x.rank), keeps, is_square=is_square)]
+
+
+def _reduce_sum(call: Call) -> list[Operand]:
+    """A sum; of squares the square of a length."""
+    if isinstance(call.operand(0), Squares) and len(call.operand(0).arrays) == 1:  # type: ignore[union-attr]
+        return _length(True, call)
+    squares = call.operand(0)
+    if isinstance(squares, Squares):
+        call = dataclasses.replace(call, operands=[sum_of(squares), *call.operands[1:]])
+    return _reduce(layers.GlobalSumPooling1D, call)
+
+
 # Normalisation.
+
+
+def _group_normalization(call: Call) -> list[Operand]:
+    """Normalisation of axis 1 over all behind it; or of groups of its elements."""
+    x = call.traced()
+    scale, offset = call.constant(1, "scale"), call.constant(2, "B")
+    if call.node.op_type == "InstanceNormalization":
+        groups, minor = x.axes[1], [f for p in x.axes[2:] for f in real(p)]
+        time = [f for f in minor if f not in x.groups[-1] or f.size is None]
+        if len(time) == len(minor) > 1 or not time:
+            time = [*real(x.axes[-1])]
+        features = (*groups, *(f for f in minor if f not in time))
+        count = settled(groups)
+    else:
+        features, time = x.axes[1], [f for p in x.axes[2:] for f in real(p)]
+        count = int(call.attributes["num_groups"])
+        if call.attributes["stash_type"] != 1:
+            refuse("its stash_type is not 1")
+    axes = x.axes
+    x = with_groups(x, (x.axes[0], tuple(time), features))
+    size = x.features
+    if count is None or size % count:
+        refuse("the number of its groups is not known, or no divisor of its channels")
+    gamma, beta = (_of_channels(array, size, count) for array in (scale, offset))
+    epsilon = float(call.attributes["epsilon"])
+    layer = layers.GroupNormalization(size, count, gamma, beta, epsilon)
+    return [dataclasses.replace(x.with_value(layer(x.value)), axes=axes)]
+
+
+def _of_channels(array: Array, size: int, groups: int) -> Array:
+    """A number for each channel, of one for each channel or group."""
+    if array.shape not in ((size,), (groups,)):
+        refuse(f"a constant has the shape {[*array.shape]}, not [{size}] or [{groups}]")
+    return np.repeat(array, size // array.size)
 
 
 def _batch_normalization(call: Call) -> list[Operand]:
@@ -265,9 +333,13 @@ OPERATORS = {
     "AveragePool": _of(_pool, layers.AveragePooling1D),
     "GlobalMaxPool": _of(_global_pool, layers.GlobalMaxPooling1D),
     "GlobalAveragePool": _of(_global_pool, layers.GlobalAveragePooling1D),
-    "ReduceSum": _of(_reduce, layers.GlobalSumPooling1D),
+    "ReduceSum": Operator(_reduce_sum, of_squares=True),
+    "ReduceL2": Operator(functools.partial(_length, False)),
+    "ReduceSumSquare": Operator(functools.partial(_length, True)),
     "ReduceMax": _of(_reduce, layers.GlobalMaxPooling1D),
     "ReduceMean": _of(_reduce, layers.GlobalAveragePooling1D),
     "BatchNormalization": Operator(_batch_normalization, ignored=("momentum",)),
+    "InstanceNormalization": Operator(_group_normalization),
+    "GroupNormalization": Operator(_group_normalization),
     "LayerNormalization": Operator(_layer_normalization, ignored=("stash_type",)),
 }

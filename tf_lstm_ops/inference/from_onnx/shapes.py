@@ -13,6 +13,7 @@ from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_onnx.values import (
     Call,
     Filled,
+    Length,
     Operand,
     Operator,
     Size,
@@ -73,8 +74,12 @@ def _is_one(product: Product) -> bool:
 
 
 def _unsqueeze(call: Call) -> list[Operand]:
-    x = call.traced()
     given = call.integers(1, "axes") or []
+    length = call.operand(0)
+    is_length = isinstance(length, Length) and not length.keeps
+    if is_length and [position(k, length.array.rank) for k in given] == [length.axis]:  # type: ignore[union-attr]
+        return [dataclasses.replace(length, keeps=True)]  # type: ignore[type-var]
+    x = call.traced()
     rank = x.rank + len(given)
     chosen = {position(k, rank) for k in given}
     if len(chosen) < len(given):
@@ -110,6 +115,10 @@ def _flatten(call: Call) -> list[Operand]:
 
 
 def _expand(call: Call) -> list[Operand]:
+    length = call.operand(0)
+    if isinstance(length, Length):  # a division repeats it
+        call.sizes(1, "shape")
+        return [length]
     x = call.traced()
     wanted = call.sizes(1, "shape")
     x = of_rank(x, max(x.rank, len(wanted)))

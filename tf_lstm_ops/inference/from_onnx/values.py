@@ -171,9 +171,28 @@ class Squares:
     arrays: tuple[Traced, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Length:
+    """The square root of the sum of the squares of rows. An array divided by it has the length 1.
+
+    Attributes:
+      array: whose rows they are.
+      axis: of the array, along which a row is.
+      keeps: whether the axis is there, of size 1.
+      floor: the least length; 0: there is none.
+      is_square: whether the root is not taken.
+    """
+
+    array: Traced
+    axis: int
+    keeps: bool
+    floor: float = 0.0
+    is_square: bool = False
+
+
 # None: an operand that is left out.
 # An array has numbers, or objects of which some are a `Size`.
-Operand = Traced | Array | Filled | Squares | Shifted | Missing | None
+Operand = Traced | Array | Filled | Squares | Length | Shifted | Missing | None
 
 
 # The numbers of ONNX's types of floats that have all numbers of float32, and that of float16.
@@ -382,4 +401,6 @@ def _kind(operand: Operand) -> str:
         return "computed from the model's inputs"
     if isinstance(operand, Filled):
         return "an array of equal elements"
+    if isinstance(operand, Length):
+        return "the lengths of rows, by which a session only divides these rows"
     return "a size of the call" if operand.dtype == object else "a constant"  # type: ignore[union-attr]

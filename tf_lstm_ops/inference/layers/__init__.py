@@ -24,8 +24,10 @@ from tf_lstm_ops.inference.layers.merging import (
 )
 from tf_lstm_ops.inference.layers.normalization import (
     BatchNormalization,
+    GroupNormalization,
     LayerNormalization,
     RMSNormalization,
+    UnitNormalization,
 )
 from tf_lstm_ops.inference.layers.products import (
     Conv1D,
@@ -80,6 +82,7 @@ __all__ = [
     "GlobalAveragePooling1D",
     "GlobalMaxPooling1D",
     "GlobalSumPooling1D",
+    "GroupNormalization",
     "Identity",
     "Input",
     "LastStep",
@@ -105,6 +108,7 @@ __all__ = [
     "Softmax",
     "Subtract",
     "TimeDistributed",
+    "UnitNormalization",
     "UpSampling1D",
     "ZeroPadding1D",
 ]
