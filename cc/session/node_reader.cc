@@ -23,6 +23,8 @@ constexpr uint32_t kFirstWithNumbers =
     static_cast<uint32_t>(Activation::kAffine);
 constexpr uint32_t kEndWithNumbers =
     static_cast<uint32_t>(Activation::kEndWithNumbers);
+constexpr auto kRelu = static_cast<uint32_t>(Activation::kRelu);
+constexpr auto kTanh = static_cast<uint32_t>(Activation::kTanh);
 constexpr uint32_t kLastOfCells = static_cast<uint32_t>(Activation::kCount) - 1;
 
 // What version 1 has.
@@ -58,7 +60,9 @@ void NodeReader::Fail(const char* format, ...) {
 bool NodeReader::Finish() {
   if (!ok_) return false;
   const LayerRecord& layer = record_.layer;
-  if (record_.reserved != 0 ||
+  const bool has_reserved_states =
+      file_.version == 1 && (layer.initial[0] != 0 || layer.initial[1] != 0);
+  if (record_.reserved != 0 || has_reserved_states ||
       !AllZero(record_.reserved_bytes, sizeof(record_.reserved_bytes))) {
     Fail("a reserved byte is not 0");
   }
@@ -150,8 +154,12 @@ NodeReader::CellFunctions NodeReader::Functions(bool has_gates,
                                  value >= kFirstWithNumbers &&
                                  value < kEndWithNumbers;
     found.has_numbers = found.has_numbers || is_with_numbers;
-    return is_with_numbers ? value : static_cast<uint32_t>(InRange(
-                                         name, value, 0, kLastOfCells));
+    const bool is_of_plain_rnn_1 = file_.version == 1 && !has_gates;
+    const uint32_t low = is_of_plain_rnn_1 ? kRelu : 0;
+    const uint32_t high = is_of_plain_rnn_1 ? kTanh : kLastOfCells;
+    return is_with_numbers
+               ? value
+               : static_cast<uint32_t>(InRange(name, value, low, high));
   };
   found.candidate = read("activation", Take(&record_.layer.activation));
   const uint32_t gates = Take(&record_.layer.recurrent_activation);
@@ -247,6 +255,11 @@ const float* NodeReader::Array(int direction, int array, bool is_required,
                                std::initializer_list<int64_t> sizes) {
   return reinterpret_cast<const float*>(
       Bytes(PlaceOf(direction, array), is_required, sizes, sizeof(float)));
+}
+
+const float* NodeReader::FunctionNumbers(bool is_required, int64_t count) {
+  return file_.version == 1 ? nullptr
+                            : Array(0, kFunctions, is_required, {count});
 }
 
 const float* NodeReader::InitialState(int k, int64_t directions, int64_t size) {

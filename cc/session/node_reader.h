@@ -67,6 +67,8 @@ class NodeReader {
   // present, of the layer's type of weights. The view has one gate.
   GateMatrices<const float> Matrix(int direction, int array, int64_t depth,
                                    int64_t columns);
+  // The numbers of the functions of a cell; null: none.
+  const float* FunctionNumbers(bool is_required, int64_t count);
   // An array [directions, size] of initial states; null for zeros.
   const float* InitialState(int k, int64_t directions, int64_t size);
   // The same for a table whose rows are looked up: scales are those of its

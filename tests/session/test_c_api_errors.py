@@ -392,5 +392,5 @@ def test_texts_of_codes(library):
 
 
 def test_versions_and_instruction_set(library):
-    assert library.tf_lstm_ops_api_version() == 2
+    assert library.tf_lstm_ops_api_version() == 3
     assert library.tf_lstm_ops_selected_instruction_set()

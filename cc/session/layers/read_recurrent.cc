@@ -60,7 +60,7 @@ LstmActivations ReadFunctions(NodeReader* reader, uint32_t cell) {
                        static_cast<Activation>(read.gates));
   functions.state = static_cast<Activation>(read.state);
   const float* numbers =
-      reader->Array(0, kFunctions, read.has_numbers, {kFunctionNumbers});
+      reader->FunctionNumbers(read.has_numbers, kFunctionNumbers);
   if (numbers == nullptr) return functions;
   for (int k = 0; k < kFunctionNumbers; ++k) {
     if (std::isfinite(numbers[k]) && (k < 6 || numbers[k] >= 0) &&

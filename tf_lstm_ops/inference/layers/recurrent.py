@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops import _cells
+from tf_lstm_ops._activations import OF_NODES
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
@@ -126,7 +127,8 @@ def with_functions(
     of_place = {place: number for place, (number, *_) in zip(places, functions, strict=True)}
     state = of_place.get(2, of_place[1])
     arrays = [dict(each) for each in record.arrays]
-    if numbers.any():
+    first = min(each.number for each in OF_NODES.values() if each.alpha is not None)
+    if numbers.any() or any(number >= first for number in of_place.values()):
         arrays[0]["functions"] = numbers
     return dataclasses.replace(
         record,
