@@ -49,7 +49,7 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
         return _made(call, kind)
     if kind == "Where" and isinstance(first, Filled):
         return [operands[1] if first.value.all() else operands[2]] if first.is_equal else None
-    if kind in _OF_INDICES and any(isinstance(x, Traced) and not x.is_float for x in operands):
+    if kind in _OF_INDICES and any(map(_is_index, operands)):
         return [_of_indices(kind, operands[0], operands[1])]
     if kind == "Cast" and isinstance(first, Shifted):
         return [first]
@@ -64,6 +64,11 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
     call.attributes.ignore()  # evaluate has read them
     sizes = every[0].sizes if len(every) == 1 else None
     return [Filled(each, sizes) for each in found]
+
+
+def _is_index(operand: Operand) -> bool:
+    is_given = isinstance(operand, Traced) and not operand.is_float
+    return is_given or isinstance(operand, Shifted)
 
 
 def _made(call: Call, kind: str) -> list[Operand] | None:

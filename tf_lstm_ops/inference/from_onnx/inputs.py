@@ -13,7 +13,7 @@ from tf_lstm_ops.inference.file import NAME_BYTES
 from tf_lstm_ops.inference.from_onnx.values import Array
 from tf_lstm_ops.inference.tracing.axes import Factor, Traced
 from tf_lstm_ops.onnx_graph import tensors
-from tf_lstm_ops.onnx_graph.attributes import short
+from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
 
 # The numbers of ONNX's types, and NumPy's types of arrays for them.
 _FLOATS = {1: "float32", 10: "float16", 11: "float64"}
@@ -62,7 +62,25 @@ def inputs_of(model: Any) -> list[Given]:
       ValueError: one has no type, or one that no session has.
     """
     known = {tensor.name for tensor in model.graph.initializer}
-    return [_given(value) for value in model.graph.input if value.name not in known]
+    given = [_given(value) for value in model.graph.input if value.name not in known]
+    indices = _read_as_integers(model.graph)
+    return [
+        dataclasses.replace(each, dtype="int32") if each.name in indices else each for each in given
+    ]
+
+
+def _read_as_integers(graph: Any) -> set[str]:
+    """The names that nothing reads but casts to integers, such as indices of Keras' float input."""
+    readers: dict[str, set[bool]] = {}
+    for node in graph.node:
+        to = next((each.i for each in node.attribute if each.name == "to"), None)
+        for name in node.input:
+            is_cast = node.op_type == "Cast" and to in _INTEGERS
+            readers.setdefault(name, set()).add(is_cast)
+        for _, part in subgraphs(node):
+            readers.update({name: {False} for each in part.node for name in each.input})
+    outputs = {value.name for value in graph.output}
+    return {name for name, kinds in readers.items() if kinds == {True}} - outputs
 
 
 def _given(value: Any) -> Given:

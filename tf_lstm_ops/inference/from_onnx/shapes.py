@@ -42,6 +42,7 @@ from tf_lstm_ops.onnx_graph.attributes import short
 
 _ROUNDED = (10, 16)  # the numbers of ONNX's types
 _INTEGERS = (6, 7)
+_EXACT = (1, 11)  # floats that have all indices of a table
 _FAR = 2**30  # beyond, positions stand for the end of an axis
 
 
@@ -130,7 +131,10 @@ def _expand(call: Call) -> list[Operand]:
 
 def _cast(call: Call) -> list[Operand]:
     x, to = call.traced(), int(call.attributes["to"])
-    if to in (call.floats if x.is_float else _INTEGERS):
+    # Nothing but a comparison reads integers that became floats.
+    if not x.is_float and to in (*_INTEGERS, *_EXACT):
+        return [x]
+    if x.is_float and to in call.floats:
         return [x]
     if x.is_float and to in _ROUNDED:
         refuse(f"it rounds to {tensors.name_of(to)}, and a session computes in float32")
