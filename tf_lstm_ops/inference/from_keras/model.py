@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private, _received
+from tf_lstm_ops._refusal import Refusals, Refused
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_keras import call_masks, kinds
 from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
@@ -51,7 +52,9 @@ def graph_of(model: Any) -> file.Graph:
         return _of_list(model.layers)
     inputs, outputs = _keras_private.structures(model)
     values = {id(tensor): _input(model, tensor) for tensor in model.inputs}
-    results = _trace(model, values, 1)
+    refusals = Refusals("layers")
+    results = _trace(model, values, 1, refusals)
+    refusals.finish()
     return _finished(
         lower(
             _structured(model, inputs, values),
@@ -144,9 +147,9 @@ def _of_list(layers: Sequence[Any]) -> file.Graph:
         seen.add(id(layer))
     dims, dtype = _input_of_list(layers)
     x = graph.input_value(file.Input("", "int32", dims))
-    values = [x]
-    for layer in layers:
-        values = _apply(layer, values, [], 1)
+    refusals = Refusals("layers")
+    values = _in_turn(layers, [x], 1, refusals)
+    refusals.finish()
     return _finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
 
 
@@ -171,7 +174,25 @@ def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
 # Calls of layers.
 
 
-def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int, Value]:
+def _in_turn(
+    layers: Sequence[Any], values: Sequence[Value], batch_axes: int, refusals: Refusals
+) -> list[Value]:
+    """The outputs of layers one behind the other."""
+    for layer in layers:
+        given, values = values, [_unknown()]
+        with refusals.part():
+            values = _apply(layer, given, [], batch_axes, refusals)
+    return [*values]
+
+
+def _unknown() -> Value:
+    """The output of a layer that is refused."""
+    return graph.input_value(file.Input("", "int32", (None, None)))
+
+
+def _trace(
+    model: Any, values: Mapping[int, Value], batch_axes: int, refusals: Refusals
+) -> dict[int, Value]:
     """The values of all outputs of a functional or Sequential model, by the ids of its tensors."""
     found = dict(values)
     calls: dict[Any, list[Value]] = {}
@@ -182,22 +203,40 @@ def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int
         if id(tensor) in found:
             stack.pop()
             continue
-        call = _call_of(model, tensor)
-        missing = [each for each in call.tensors if id(each) not in found]
+        missing = [each for each in _operands(model, tensor) if id(each) not in found]
         if missing:
             stack += missing
             continue
+        found[id(tensor)] = _unknown()
         key, index = _keras_private.call_of(tensor)
-        if key not in calls:
-            _require_floats(model, call)
-            inputs = [found[id(each)] for each in call.inputs]
-            states = [found[id(each)] for each in call.states]
-            if call.carrier is not None:
-                inputs[0] = inputs[0].with_mask(found[id(call.carrier)].mask)
-            calls[key] = _apply(call.layer, inputs, states, batch_axes, call.is_masked)
-        found[id(tensor)] = calls[key][index]
+        with refusals.part():
+            if key not in calls:
+                calls[key] = []
+                calls[key] = _called(model, _call_of(model, tensor), found, batch_axes, refusals)
+            if calls[key]:  # else it was refused
+                found[id(tensor)] = calls[key][index]
         stack.pop()
     return found
+
+
+def _operands(model: Any, tensor: Any) -> list[Any]:
+    """The tensors of the model that a symbolic tensor depends on."""
+    try:
+        return _call_of(model, tensor).tensors
+    except Refused:  # which is said when the tensor's turn comes
+        return [*_keras_private.producer(tensor)[1]]
+
+
+def _called(
+    model: Any, call: _Call, found: Mapping[int, Value], batch_axes: int, refusals: Refusals
+) -> list[Value]:
+    """The outputs of a call."""
+    _require_floats(model, call)
+    inputs = [found[id(each)] for each in call.inputs]
+    states = [found[id(each)] for each in call.states]
+    if call.carrier is not None:
+        inputs[0] = inputs[0].with_mask(found[id(call.carrier)].mask)
+    return _apply(call.layer, inputs, states, batch_axes, refusals, call.is_masked)
 
 
 def _require_floats(model: Any, call: _Call) -> None:
@@ -275,16 +314,18 @@ def _apply(
     inputs: Sequence[Value],
     states: Sequence[Value],
     batch_axes: int,
+    refusals: Refusals,
     is_masked: bool = True,
 ) -> list[Value]:
     """The values that a layer computes. It passes on also a mask with which it does not compute."""
     if isinstance(layer, keras.Model):
         _require_known_model(layer)
-        return _apply_model(layer, inputs, batch_axes)
+        return _apply_model(layer, inputs, batch_axes, refusals)
     if _deviation.class_that_computes(type(layer)) is keras.layers.TimeDistributed:
-        kinds.require_supported(layer)
+        kinds.translated(layer)
         (x,) = inputs
-        outputs = _apply(layer.layer, [_step_of(layer, x, batch_axes)], [], batch_axes + 1)
+        step = _step_of(layer, x, batch_axes)
+        outputs = _apply(layer.layer, [step], [], batch_axes + 1, refusals)
         return [_passed(x, y.with_mask(x.mask)) for y in outputs]
     built = kinds.translated(layer)
     _require_usable_masks(layer, inputs)
@@ -346,13 +387,12 @@ def _require_masks_pass(layer: Any, built: Any, x: Value, batch_axes: int) -> No
         raise unsupported(layer, f"the mask of its input has {axes} axes, not {batch_axes + 1}")
 
 
-def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[Value]:
+def _apply_model(
+    model: Any, inputs: Sequence[Value], batch_axes: int, refusals: Refusals
+) -> list[Value]:
     """The outputs of a nested model."""
     if type(model) is keras.Sequential and not model.inputs:
-        values = [*inputs]
-        for layer in model.layers:
-            values = _apply(layer, values, [], batch_axes)
-        return values
+        return _in_turn(model.layers, inputs, batch_axes, refusals)
     for tensor in model.inputs:
         kinds.require_supported_input(model, tensor)
     if len(inputs) != len(model.inputs):
@@ -361,7 +401,8 @@ def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[V
         )
     # A model without masks of its own destroys that of its input.
     given = zip(model.inputs, inputs, strict=True)
-    found = _trace(model, {id(tensor): value for tensor, value in given}, batch_axes)
+    values = {id(tensor): value for tensor, value in given}
+    found = _trace(model, values, batch_axes, refusals)
     return [found[id(tensor)] for tensor in _keras_private.functional(model).outputs]
 
 
