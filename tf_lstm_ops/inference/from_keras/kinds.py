@@ -14,7 +14,8 @@ from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_keras import activations, recurrent
 from tf_lstm_ops.inference.from_keras.activations import function
 from tf_lstm_ops.inference.from_keras.recurrent import array, computing, unsupported
-from tf_lstm_ops.inference.layers.recurrent import Recurrent, both
+from tf_lstm_ops.inference.layers.bidirectional import both
+from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.inference.reader import Reader
 from tf_lstm_ops.keras import class_names
 from tf_lstm_ops.keras import options as keras_options
@@ -30,7 +31,7 @@ _IGNORED = (
     *("seed", "lora_rank", "lora_alpha"),
     "quantization_config",  # `require_supported` refuses quantized weights
 )
-_OF_WEIGHTS = ("_initializer", "_regularizer", "_constraint")  # the ends of names of arguments
+_OF_WEIGHTS = ("initializer", "regularizer", "constraint")  # the ends of names of arguments
 
 Translate = Callable[[Any, Reader], layers.Layer]
 

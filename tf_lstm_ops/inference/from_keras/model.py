@@ -13,6 +13,7 @@ from tf_lstm_ops import _deviation, _keras_private, _received
 from tf_lstm_ops._refusal import Refusals, Refused
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_keras import call_masks, kinds
+from tf_lstm_ops.inference.from_keras.inputs import finished
 from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
 from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
@@ -20,8 +21,6 @@ from tf_lstm_ops.inference.layers.recurrent import Recurrent
 
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
-# What nodes of these kinds compute depends on the number of steps of the model.
-_OF_FIXED_STEPS = (file.RESHAPE, file.TRANSPOSITION)
 
 _OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed)
 
@@ -55,7 +54,7 @@ def graph_of(model: Any) -> file.Graph:
     refusals = Refusals("layers")
     results = _trace(model, values, 1, refusals)
     refusals.finish()
-    return _finished(
+    return finished(
         lower(
             _structured(model, inputs, values),
             _structured(model, outputs, results),
@@ -97,7 +96,7 @@ def _is_of_a_subclass(model: Any) -> bool:
 
 
 def _input(model: Any, tensor: Any) -> Value:
-    """An input of a model. `_finished` decides its type and the size of its first axis."""
+    """An input of a model. `inputs.finished` decides its type and the size of its first axis."""
     kinds.require_supported_input(model, tensor)
     if not 2 <= len(tensor.shape) <= 6:
         raise unsupported(
@@ -150,7 +149,7 @@ def _of_list(layers: Sequence[Any]) -> file.Graph:
     refusals = Refusals("layers")
     values = _in_turn(layers, [x], 1, refusals)
     refusals.finish()
-    return _finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
+    return finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
 
 
 def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
@@ -404,54 +403,3 @@ def _apply_model(
     values = {id(tensor): value for tensor, value in given}
     found = _trace(model, values, batch_axes, refusals)
     return [found[id(tensor)] for tensor in _keras_private.functional(model).outputs]
-
-
-# What is known when all nodes are.
-
-
-def _finished(lowered: file.Graph, dtypes: Sequence[str]) -> file.Graph:
-    """Sets the types and sizes of inputs by the nodes that read them."""
-    inputs = [
-        _typed(lowered, k, given, dtype)
-        for k, (given, dtype) in enumerate(zip(lowered.inputs, dtypes, strict=True))
-    ]
-    return dataclasses.replace(lowered, inputs=inputs)
-
-
-def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> file.Input:
-    readers = [node.layer for node in lowered.nodes if index in node.operands]
-    is_output = any(value == index for _, value in lowered.outputs)
-    if not readers and not is_output:  # a call has it, and nothing depends on it
-        kind = "float32" if dtype in kinds.FLOATS else "int32"
-        return dataclasses.replace(given, dtype=kind)
-    embeddings = [layer for layer in readers if layer.kind == file.EMBEDDING]
-    if embeddings and (len(embeddings) < len(readers) or is_output):
-        raise unsupported(embeddings[0], "its input is also that of layers that are no Embedding")
-    if not embeddings and dtype not in kinds.FLOATS:
-        raise ValueError(
-            f"a session does not compute this model: its input {given.name} has dtype {dtype}, not "
-            "float32, and is no input of an Embedding. Keep this part of the model in Keras"
-        )
-    dims = [*given.dims]
-    if embeddings:
-        is_fixed = _needs_steps(lowered)
-        return file.Input(given.name, "int32", (dims[0] if is_fixed else None, *dims[1:]))
-    if len(dims) > 1 and not _needs_steps(lowered):
-        dims[0] = None
-    if dims[-1] is None:
-        dims[-1] = _features(lowered)
-    return file.Input(given.name, "float32", tuple(dims))
-
-
-def _needs_steps(lowered: file.Graph) -> bool:
-    return any(
-        node.layer.kind in _OF_FIXED_STEPS and node.batch_axes == 1 for node in lowered.nodes
-    )
-
-
-def _features(lowered: file.Graph) -> int:
-    """The number of features of the only input, by the first layer with weights."""
-    for node in lowered.nodes if len(lowered.inputs) == 1 else ():  # those before it keep the size
-        if node.layer.input_size:
-            return node.layer.input_size
-    raise ValueError("the number of features is not known. Begin the layers with keras.Input")

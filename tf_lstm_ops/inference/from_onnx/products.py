@@ -11,7 +11,7 @@ import numpy as np
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand, Operator
-from tf_lstm_ops.inference.layers.shapes import pooling
+from tf_lstm_ops.inference.layers.pooling import pooling
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
     Product,

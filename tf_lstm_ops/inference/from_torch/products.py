@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_torch.entry import Entry, Kind, channels_first, features_last
+from tf_lstm_ops.inference.from_torch.entry import CHANNELS_FIRST, FEATURES_LAST, Entry, Kind
 
 _EPSILON_OF_FLOAT32 = 2.0**-23
 
@@ -115,18 +115,18 @@ def _rms_norm(entry: Entry) -> Sequence[layers.Layer]:
 
 
 KINDS = {
-    "Linear": Kind(_linear, orders=features_last),
+    "Linear": Kind(_linear, orders=FEATURES_LAST),
     "Embedding": Kind(
         _embedding,
         ignored=(
             *("padding_idx", "norm_type", "scale_grad_by_freq", "sparse", "_weight", "_freeze"),
         ),
-        orders=features_last,
+        orders=FEATURES_LAST,
     ),
-    "Conv1d": Kind(_conv, orders=channels_first, ranks=(3,)),
+    "Conv1d": Kind(_conv, orders=CHANNELS_FIRST, ranks=(3,)),
     "BatchNorm1d": Kind(
-        _batch_norm, ignored=("momentum", "bias"), orders=channels_first, ranks=(2, 3)
+        _batch_norm, ignored=("momentum", "bias"), orders=CHANNELS_FIRST, ranks=(2, 3)
     ),
-    "LayerNorm": Kind(_layer_norm, orders=features_last),
-    "RMSNorm": Kind(_rms_norm, orders=features_last),
+    "LayerNorm": Kind(_layer_norm, orders=FEATURES_LAST),
+    "RMSNorm": Kind(_rms_norm, orders=FEATURES_LAST),
 }
