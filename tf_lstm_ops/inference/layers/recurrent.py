@@ -90,7 +90,6 @@ def stack(
     arrays: Sequence[Sequence[dict[str, Any]]],
     name: str,
     cell: _cells.Cell,
-    *,
     return_sequences: bool,
     zero_output_for_mask: bool,
     go_backwards: bool,
@@ -147,7 +146,7 @@ def stack(
     return records
 
 
-def _of_weights(weights: Any, name: str, **options: Any) -> list[file.Layer]:
+def _of_weights(weights: Any, name: str, *results: Any, **fields: Any) -> list[file.Layer]:
     """The records of weights."""
     cell = (
         _cells.RESET_BEFORE_GRU if getattr(weights, "reset_after", None) is False else weights._CELL
@@ -155,7 +154,7 @@ def _of_weights(weights: Any, name: str, **options: Any) -> list[file.Layer]:
     arrays = [_arrays(each, cell) for each in weights.cells]
     count = weights.directions
     layers = [arrays[k : k + count] for k in range(0, len(arrays), count)]
-    return stack(layers, name, cell, **options)
+    return stack(layers, name, cell, *results, **fields)
 
 
 def _arrays(weights: CellWeights, cell: _cells.Cell) -> dict[str, Any]:
@@ -228,10 +227,7 @@ class LSTM(Recurrent):
         records = _of_weights(
             _weights(LSTMWeights, weights),
             name or "LSTM",
-            return_sequences=return_sequences,
-            zero_output_for_mask=zero_output_for_mask,
-            go_backwards=go_backwards,
-            merge_mode=merge_mode,
+            *(return_sequences, zero_output_for_mask, go_backwards, merge_mode),
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
             number=float(cell_clip or 0.0),
@@ -275,10 +271,7 @@ class GRU(Recurrent):
         records = _of_weights(
             _weights(GRUWeights, weights),
             name or "GRU",
-            return_sequences=return_sequences,
-            zero_output_for_mask=zero_output_for_mask,
-            go_backwards=go_backwards,
-            merge_mode=merge_mode,
+            *(return_sequences, zero_output_for_mask, go_backwards, merge_mode),
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
         )
@@ -319,10 +312,7 @@ class SimpleRNN(Recurrent):
         records = _of_weights(
             read,
             name or "SimpleRNN",
-            return_sequences=return_sequences,
-            zero_output_for_mask=zero_output_for_mask,
-            go_backwards=go_backwards,
-            merge_mode=merge_mode,
+            *(return_sequences, zero_output_for_mask, go_backwards, merge_mode),
             activation=_function("activation", activation or read.activation),
         )
         super().__init__(records, name, return_state)
