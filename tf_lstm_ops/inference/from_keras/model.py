@@ -22,6 +22,8 @@ from tf_lstm_ops.inference.layers.recurrent import Recurrent
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
 
+# The output of a layer that is refused.
+_REFUSED = graph.input_value(file.Input("", "int32", (None, None)))
 _OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed)
 
 
@@ -84,15 +86,14 @@ def _require_known_model(model: Any) -> None:
             raise ValueError(
                 f"the model {model.name} is not built. Call it once, or give it a keras.Input"
             )
-    elif not _keras_private.is_functional(model) or _is_of_a_subclass(model):
+    elif not _keras_private.is_functional(model) or not _is_of_keras(type(model)):
         raise unsupported(
             model, f"{type(model).__name__} is a class of its own, whose call is not known"
         )
 
 
-def _is_of_a_subclass(model: Any) -> bool:
-    """Whether the class of a functional model is not Keras' own."""
-    return type(model).__module__.partition(".")[0] != "keras"
+def _is_of_keras(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "keras"
 
 
 def _input(model: Any, tensor: Any) -> Value:
@@ -178,15 +179,10 @@ def _in_turn(
 ) -> list[Value]:
     """The outputs of layers one behind the other."""
     for layer in layers:
-        given, values = values, [_unknown()]
+        given, values = values, [_REFUSED]
         with refusals.part():
             values = _apply(layer, given, [], batch_axes, refusals)
     return [*values]
-
-
-def _unknown() -> Value:
-    """The output of a layer that is refused."""
-    return graph.input_value(file.Input("", "int32", (None, None)))
 
 
 def _trace(
@@ -206,13 +202,13 @@ def _trace(
         if missing:
             stack += missing
             continue
-        found[id(tensor)] = _unknown()
+        found[id(tensor)] = _REFUSED
         key, index = _keras_private.call_of(tensor)
         with refusals.part():
             if key not in calls:
                 calls[key] = []
                 calls[key] = _called(model, _call_of(model, tensor), found, batch_axes, refusals)
-            if calls[key]:  # else it was refused
+            if index < len(calls[key]):  # else it was refused
                 found[id(tensor)] = calls[key][index]
         stack.pop()
     return found
@@ -365,9 +361,8 @@ def _makes_mask(built: Any, outputs: Sequence[Value]) -> bool:
 
 def _passed(x: Value, y: Value) -> Value:
     """y, with the layer that stopped its mask."""
-    if x.stopped is not None and y.mask is not None:
-        return Value(y.node, y.index, y.mask, x.stopped)
-    return y
+    is_stopped = x.stopped is not None and y.mask is not None
+    return Value(y.node, y.index, y.mask, x.stopped) if is_stopped else y
 
 
 def _stopped(layer: Any, y: Value) -> Value:
