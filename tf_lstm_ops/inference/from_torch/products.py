@@ -92,6 +92,8 @@ def _size(entry: Entry) -> int:
     sizes = [*(given if isinstance(given, list | tuple) else [given])]
     if weight is not None:
         sizes = [*weight.shape]
+    elif given is None and not entry.tensors.values:
+        refuse(entry.missing("weight"))
     if len(sizes) != 1 or sizes[0] is None:
         refuse(
             "a session normalises the last axis only, of a size that the weight or the option "
