@@ -194,6 +194,23 @@ def test_errors(tmp_path: Path, name: str) -> None:
     assert str(caught.value).startswith(f"{path}: ")
 
 
+def test_several_layers_are_refused_at_once(tmp_path: Path) -> None:
+    model = changed("conv", 1, strides=2)
+    model["layers"][2] |= {"type": "conv2d"}
+    model["layers"][3] |= {"weights": [[["1"] * 4]]}
+    path = written(tmp_path, model)
+    with pytest.raises(ValueError) as raised:
+        Session.from_rtneural(path)
+    first, *lines = str(raised.value).splitlines()
+    assert first == f"{path}: 3 layers are refused:"
+    begins = (
+        "layer 1 ('conv1d'): it has",
+        "layer 2 ('conv2d'): the type",
+        "layer 3 ('prelu'): wei",
+    )
+    assert all(line.startswith(begin) for line, begin in zip(lines, begins, strict=True))
+
+
 STATE = "state_dict"
 WRONG_STATES: dict[str, tuple[Edit, str]] = {
     "model": (lambda m: m["model_data"].update(model="RecNet"), "of a 'SimpleRNN'"),

@@ -311,7 +311,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "adaptive": (lambda: nn.AdaptiveAvgPool1d(2), "has output_size=1 only"),
     "flatten": (lambda: [layers.Input((T, C)), nn.Flatten(2)], "joins all axes after the batch"),
     "pad": (lambda: nn.ConstantPad1d(1, 0.5), "a session has value=0 only. Received: value=0.5"),
-    "crop": (lambda: nn.ConstantPad1d(-1, 0), "padding must be one or two sizes from 0 on"),
+    "crop": (lambda: nn.ConstantPad1d(-1, 0), "ConstantPad1d: padding must be 0 or more"),
     "linear": (lambda: nn.Upsample(scale_factor=2, mode="linear"), "has mode='nearest' only"),
     "scale": (lambda: nn.Upsample(scale_factor=1.5), "scale_factor must be a whole number"),
     "meta": (lambda: nn.Linear(C, 2, device="meta"), "Linear: weight must be an array but"),

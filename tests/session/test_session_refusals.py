@@ -151,6 +151,46 @@ def test_an_argument_of_the_constructor(monkeypatch, x: np.ndarray) -> None:
         Session(model)
 
 
+@pytest.mark.parametrize("name", ["Dense", "Conv1D", "Masking", "Reshape", "TimeDistributed"])
+def test_a_later_argument_of_any_layer(name: str, monkeypatch, x: np.ndarray) -> None:
+    """A later Keras may give a class an argument that changes what it computes."""
+    new_arguments.add(monkeypatch, getattr(stock, name), "twice")
+    arguments = {"Dense": [2], "Conv1D": [2, 3], "Reshape": [(-1,)], "Masking": []}
+    layer = getattr(stock, name)(*arguments.get(name, [stock.Dense(2)]))
+    model = model_of(layer)
+    np.testing.assert_allclose(Session(model)(x), model(x), rtol=0, atol=1e-6)
+    layer.twice = True
+    with pytest.raises(ValueError, match=f"layer {layer.name}: it has twice, which a session does"):
+        Session(model)
+
+
+def functional(*layers: Any) -> keras.Model:
+    source = y = keras.Input((STEPS, INPUTS))
+    for layer in layers:
+        y = layer(y)
+    return keras.Model(source, y)
+
+
+@pytest.mark.parametrize("make", ["sequential", "functional", "nested", "list"])
+def test_several_refusals_are_said_at_once(make: str) -> None:
+    wrong = [stock.Softmax(1), stock.UnitNormalization(), stock.LSTM(2, dtype="float64")]
+    layers = [wrong[0], ours.LSTM(3, return_sequences=True), *wrong[1:], stock.Dense(2)]
+    chain = functional(*layers)
+    source = {
+        "sequential": lambda: model_of(*layers),
+        "functional": lambda: chain,
+        "nested": lambda: model_of(stock.Dense(INPUTS), functional(*layers[:3]), *layers[3:]),
+        "list": lambda: layers,
+    }[make]()
+    with pytest.raises(ValueError) as raised:
+        Session(source)
+    first, *lines = str(raised.value).splitlines()
+    assert first == "3 layers are refused:"
+    reasons = ["it has axis=1", "keras.layers.UnitNormalization is not", "it computes in or has"]
+    for line, layer, reason in zip(lines, wrong, reasons, strict=True):
+        assert line.startswith(f"a session does not compute layer {layer.name}: {reason}")
+
+
 def test_every_option_is_an_argument_of_a_layer() -> None:
     import inspect
 

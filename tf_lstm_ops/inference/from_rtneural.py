@@ -14,21 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tf_lstm_ops import _activations, _cells
-from tf_lstm_ops._refusal import naming, within
+from tf_lstm_ops._refusal import Refusals, naming, require, within
 from tf_lstm_ops.files import json, limits
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.graph import Value
-from tf_lstm_ops.inference.layers.recurrent import layer_class
+from tf_lstm_ops.inference.layers.recurrent import Recurrent, layer_class
+from tf_lstm_ops.inference.reader import Reader
 from tf_lstm_ops.weights import class_of
 
 Array = npt.NDArray[np.float32]
 
 _FUNCTIONS = {f.name: f.name for f in _activations.TABLE if f.is_of_rtneural}
 _FUNCTIONS[""] = _FUNCTIONS.pop("linear")
-_MODEL_DATA = {  # of GuitarML
-    *("model", "unit_type", "input_size", "output_size", "hidden_size", "num_layers"),
-    *("skip", "bias_fl", "bidirectional"),
-}
 
 
 def graph_of(path: Any) -> tuple[Value, Value]:
@@ -76,49 +73,53 @@ def _of_layers(model: Mapping[str, Any]) -> tuple[Value, Value]:
     for key in ("in_gain", "out_gain"):
         if model.get(key, 0):
             raise ValueError(f"{key} must be 0. Received: {_shortened(model[key])}")
-    skip = _integer("in_skip", model, 0, least=0)
+    skip = _integer("in_skip", Reader(model), 0, least=0)
     x = y = layers.Input((None, first[-1]))
-    before = first
-    for number, fields in enumerate(given):
-        kind = fields.get("type") if isinstance(fields, dict) else None
-        where = f"layer {number} ({_shortened(kind)})"
-        with naming(where):
-            made, before = _layer(where, fields, before, len(first))
-        for layer in made:
-            y = layer(y)
+    before, refusals = first, Refusals("layers")
+    for number, each in enumerate(given):
+        fields = Reader(each if isinstance(each, dict) else {})
+        behind = _sizes(fields.take("shape"))
+        where = f"layer {number} ({_shortened(fields.take('type'))})"
+        with refusals.part(), naming(where):
+            for layer in _layer(where, fields, before, len(first)):
+                y = layer(y)
+        if behind is None:
+            break  # what those behind it get is not known
+        before = behind
+    refusals.finish()
     if skip and len(before) < len(first):
         raise ValueError("with in_skip the output must have an axis of time")
     return x, _plus_input(x, y, first[-1], before[-1], skip)
 
 
-def _layer(
-    name: str, fields: Any, before: Sequence[Any], axes: int
-) -> tuple[list[layers.Layer], list[Any]]:
-    """A layer behind one of a shape, and its own shape."""
-    kind = fields.get("type") if isinstance(fields, dict) else None
+def _layer(name: str, fields: Reader, before: Sequence[Any], axes: int) -> list[layers.Layer]:
+    """A layer behind one of a shape."""
+    kind = fields.take("type")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"the type must be one of {[*_KINDS]}")
-    make, options = _KINDS[kind]
-    if unknown := [*{*fields} - {"type", "activation", "shape", "weights", *options}]:
-        raise ValueError(f"it has {_shortened(unknown)}, which is unknown")
-    shape = _shape("shape", fields)
+    shape = _shape("shape", fields.values)
     steps = [each[1] for each in (before, shape) if len(each) == 3 and each[1] is not None]
     if len(steps) == 2 and steps[0] != steps[1]:
         raise ValueError(
             f"the shape has {steps[1]} steps behind {steps[0]}. A convolution must be causal"
         )
-    made = make(name, fields, before[-1], shape[-1])
-    if kind in ("lstm", "gru") and len(shape) < axes and len(before) == axes:
+    made = [_KINDS[kind](name, fields, before[-1], shape[-1])]
+    fields.finish(_unknown)
+    if isinstance(made[0], Recurrent) and len(shape) < axes and len(before) == axes:
         made.append(layers.LastStep())
-    return made, shape
+    return made
 
 
-def _dense(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _unknown(names: Sequence[str]) -> str:
+    return f"it has {_shortened([*names])}, which is unknown"
+
+
+def _dense(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     kernel, bias = [*_weights(fields, [(inputs, units), (units,)], 1, 2), None][:2]
-    return [layers.Dense(kernel, bias, _function(fields), name)]
+    return layers.Dense(kernel, bias, _function(fields), name)
 
 
-def _conv1d(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _conv1d(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     size, dilation = _integer("kernel_size", fields), _integer("dilation", fields)
     groups = _integer("groups", fields, 1)
     if inputs % groups or units % groups:
@@ -126,59 +127,56 @@ def _conv1d(name: str, fields: Any, inputs: int, units: int) -> list[layers.Laye
     shapes = [(size, inputs // groups, units), (units,)]
     kernel, bias = [*_weights(fields, shapes, 1, 2), None][:2]
     function = _function(fields)
-    return [layers.Conv1D(kernel, bias, 1, "causal", dilation, groups, function, name)]
+    return layers.Conv1D(kernel, bias, 1, "causal", dilation, groups, function, name)
 
 
-def _lstm(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _lstm(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     _function(fields, ("tanh", ""))
     shapes = [(inputs, 4 * units), (units, 4 * units), (4 * units,)]
-    return [layers.LSTM(_weights(fields, shapes, 3), return_sequences=True, name=name)]
+    return layers.LSTM(_weights(fields, shapes, 3), return_sequences=True, name=name)
 
 
-def _gru(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _gru(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     _function(fields, ("tanh", ""))
     shapes = [(inputs, 3 * units), (units, 3 * units), (2, 3 * units)]
-    return [layers.GRU(_weights(fields, shapes, 3), return_sequences=True, name=name)]
+    return layers.GRU(_weights(fields, shapes, 3), return_sequences=True, name=name)
 
 
-def _prelu(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _prelu(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     _function(fields, ("",))
     _require_equal(inputs, units)
     (alpha,) = _weights(fields, [(1, None)], 1)
     if alpha.size not in (1, units):
         raise ValueError(f"weights[0] must have 1 or {units} elements. Received: {alpha.size}")
-    return [layers.PReLU(alpha, name)]
+    return layers.PReLU(alpha, name)
 
 
-def _batchnorm(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _batchnorm(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     _function(fields, ("",))
     _require_equal(inputs, units)
     *scale, mean, variance = _weights(fields, [(units,)] * 4, 2, 4)
     gamma, beta = scale or (None, None)
-    epsilon = float(_array("epsilon", fields.get("epsilon"), ()))
-    return [
-        layers.BatchNormalization(
-            gamma=gamma, beta=beta, mean=mean, variance=variance, epsilon=epsilon, name=name
-        )
-    ]
+    epsilon = float(_array("epsilon", fields.take("epsilon"), ()))
+    return layers.BatchNormalization(
+        gamma=gamma, beta=beta, mean=mean, variance=variance, epsilon=epsilon, name=name
+    )
 
 
-def _activation(name: str, fields: Any, inputs: int, units: int) -> list[layers.Layer]:
+def _activation(name: str, fields: Reader, inputs: int, units: int) -> layers.Layer:
     _require_equal(inputs, units)
     _weights(fields, [], 0)
-    return [layers.Activation(_function(fields), name)]
+    return layers.Activation(_function(fields), name)
 
 
-_Maker = Callable[[str, Any, int, int], list[layers.Layer]]
-_KINDS: dict[str, tuple[_Maker, tuple[str, ...]]] = {  # and the options of the type
-    "dense": (_dense, ()),
-    "time-distributed-dense": (_dense, ()),
-    "conv1d": (_conv1d, ("kernel_size", "dilation", "groups")),
-    "lstm": (_lstm, ()),
-    "gru": (_gru, ()),
-    "prelu": (_prelu, ()),
-    "batchnorm": (_batchnorm, ("epsilon",)),
-    "activation": (_activation, ()),
+_KINDS: dict[str, Callable[[str, Reader, int, int], layers.Layer]] = {
+    "dense": _dense,
+    "time-distributed-dense": _dense,
+    "conv1d": _conv1d,
+    "lstm": _lstm,
+    "gru": _gru,
+    "prelu": _prelu,
+    "batchnorm": _batchnorm,
+    "activation": _activation,
 }
 
 
@@ -187,28 +185,35 @@ def _of_state_dict(model: Mapping[str, Any]) -> tuple[Value, Value]:
     said, state = model.get("model_data"), model["state_dict"]
     if not isinstance(said, dict) or not isinstance(state, dict):
         raise ValueError("model_data and state_dict must be objects")
-    is_known = not {*said} - _MODEL_DATA and said.get("model") == "SimpleRNN"
-    if not is_known or said.get("bidirectional", False) is not False:
-        raise ValueError(
+    data = Reader(said)
+
+    def other(names: Sequence[str]) -> str:
+        return (
             "model_data must be that of a 'SimpleRNN' of one direction, without other options. "
             f"Received: {_shortened(said)}"
         )
-    unit = said.get("unit_type")
+
+    is_known = data.take("model") == "SimpleRNN" and data.take("bidirectional", False) is False
+    require(is_known, other(()))
+    unit = data.take("unit_type")
     if not isinstance(unit, str) or unit not in _cells.BY_COMMON:
         raise ValueError(
             f"unit_type must be one of {[*_cells.BY_COMMON]}. Received: {_shortened(unit)}"
         )
-    sizes = {key: _integer(key, said) for key in ("input_size", "hidden_size", "output_size")}
-    inputs, hidden, outputs = sizes.values()
-    arrays = {name: _array(name, value, None) for name, value in state.items()}
-    linear: list[Any] = [arrays.pop(name) for name in ("lin.weight", "lin.bias") if name in arrays]
-    found = class_of(_cells.BY_COMMON[unit]).from_torch(arrays, prefix="rec.")
-    if unknown := [name for name in arrays if not name.startswith("rec.")]:
-        raise ValueError(f"state_dict has {_shortened(unknown)}, which is unknown")
+    sizes = ("input_size", "hidden_size", "output_size")
+    inputs, hidden, outputs = (_integer(key, data) for key in sizes)
+    count, skip = _integer("num_layers", data, 1), _integer("skip", data, 0, least=0)
+    data.ignore(["bias_fl"])  # the arrays say it
+    data.finish(other)
+    arrays = Reader({name: _array(name, value, None) for name, value in state.items()})
+    linear = [a for a in map(arrays.take, ("lin.weight", "lin.bias")) if a is not None]
+    found = class_of(_cells.BY_COMMON[unit]).from_torch(arrays.values, prefix="rec.")
+    arrays.ignore(name for name in state if name.startswith("rec."))
+    arrays.finish(lambda names: f"state_dict has {_shortened([*names])}, which is unknown")
     recurrent = layer_class(found)(found, return_sequences=True)
     first = found.cells[0]
     got = [first.kernel.shape[0], first.recurrent_kernel.shape[0], found.num_layers]
-    wanted = [inputs, hidden, _integer("num_layers", said, 1)]
+    wanted = [inputs, hidden, count]
     shapes = [array.shape for array in linear]
     if got != wanted or shapes not in ([(outputs, hidden)], [(outputs, hidden), (outputs,)]):
         raise ValueError(
@@ -216,7 +221,7 @@ def _of_state_dict(model: Mapping[str, Any]) -> tuple[Value, Value]:
         )
     x = layers.Input((None, inputs))
     y = layers.Dense(linear[0].T, *linear[1:])(recurrent(x))
-    return x, _plus_input(x, y, inputs, outputs, _integer("skip", said, 0, least=0))
+    return x, _plus_input(x, y, inputs, outputs, skip)
 
 
 def _plus_input(x: Value, y: Value, inputs: int, outputs: int, skip: int) -> Value:
@@ -232,29 +237,31 @@ def _plus_input(x: Value, y: Value, inputs: int, outputs: int, skip: int) -> Val
     return layers.Add()(y, taken)
 
 
+def _sizes(value: Any) -> list[Any] | None:
+    """The shape of the batch, the steps and the features, or without steps; None: it is none."""
+    is_shape = isinstance(value, list) and len(value) in (2, 3) and value[-1] is not None
+    return value if is_shape and all(size is None or _is_size(size) for size in value) else None
+
+
 def _shape(key: str, fields: Mapping[str, Any]) -> list[Any]:
-    """The shape of the batch, the steps and the features, or without steps."""
-    found: Any = fields.get(key)
-    is_shape = isinstance(found, list) and len(found) in (2, 3)
-    if not is_shape or any(not _is_size(size) for size in found if size is not None):
-        raise ValueError(
-            f"{key} must be a list of 2 or 3 sizes, of which the last is the number of features. "
-            f"Received: {_shortened(found)}"
-        )
-    if found[-1] is None:
-        raise ValueError(f"{key} must end with the number of features. Received: {found}")
-    return [*found]
+    given: Any = fields.get(key)
+    if found := _sizes(given):
+        return found
+    if isinstance(given, list) and given[1:] and given[-1] is None:
+        raise ValueError(f"{key} must end with the number of features. Received: {given}")
+    raise ValueError(
+        f"{key} must be a list of 2 or 3 sizes, of which the last is the number of features. "
+        f"Received: {_shortened(given)}"
+    )
 
 
 def _is_size(value: Any, least: int = 1) -> bool:
     return type(value) is int and least <= value <= limits.RTNEURAL_SIZE
 
 
-def _integer(
-    key: str, fields: Mapping[str, Any], default: int | None = None, least: int = 1
-) -> int:
+def _integer(key: str, fields: Reader, default: int | None = None, least: int = 1) -> int:
     """An integer, or the only one of a list."""
-    value: Any = fields.get(key, default)
+    value: Any = fields.take(key, default)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not _is_size(value, least):
@@ -262,8 +269,8 @@ def _integer(
     return int(value)
 
 
-def _function(fields: Mapping[str, Any], known: Sequence[str] = (*_FUNCTIONS,)) -> str:
-    name = fields.get("activation", "")
+def _function(fields: Reader, known: Sequence[str] = (*_FUNCTIONS,)) -> str:
+    name = fields.take("activation", "")
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"activation must be one of {[*known]}. Received: {_shortened(name)}")
     return _FUNCTIONS[name]
@@ -274,9 +281,9 @@ def _require_equal(inputs: int, units: int) -> None:
         raise ValueError(f"the shape must have {inputs} features. Received: {units}")
 
 
-def _weights(fields: Mapping[str, Any], shapes: Sequence[Any], *counts: int) -> list[Any]:
+def _weights(fields: Reader, shapes: Sequence[Any], *counts: int) -> list[Any]:
     """The arrays of a layer, of which there may be some numbers."""
-    given: Any = fields.get("weights")
+    given: Any = fields.take("weights")
     count = len(given) if isinstance(given, list) else None
     if count not in counts:
         wanted = " or ".join(map(str, counts))

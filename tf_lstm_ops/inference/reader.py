@@ -58,7 +58,10 @@ class Reader:
         Raises:
           Refused: it is something else.
         """
-        return integer(name, self.take(name, default))
+        try:
+            return checks.integer(name, self.take(name, default))
+        except TypeError as error:
+            raise Refused(str(error)) from error
 
     def require(self, name: str, value: Any) -> None:
         """Refuses another value than the only one that a session computes.
@@ -104,22 +107,3 @@ class Reader:
             return value is default or bool(value == default)
         except (ValueError, RuntimeError):  # an array or a tensor
             return False
-
-
-def integer(name: str, value: Any) -> int:
-    """An integer, or the only one of a list.
-
-    Args:
-      name: for messages.
-      value: the value.
-
-    Returns:
-      The integer.
-
-    Raises:
-      Refused: it is something else.
-    """
-    try:
-        return checks.integer(name, value)
-    except TypeError as error:
-        raise Refused(str(error)) from error

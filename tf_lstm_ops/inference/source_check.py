@@ -30,6 +30,9 @@ ROWS, STEPS = 3, 7  # of random inputs, where the model leaves sizes open
 # Half of the digits of float32. Programs round in another order, and layers amplify the errors of
 # those before them. A wrong gate order, state or weight changes the first digits.
 TOLERANCE = math.sqrt(2.0**-23)
+# Of programs that round activations to 8 bits, which sessions do not: a few roundings of 1 in 256,
+# whose errors recurrent layers carry on.
+OF_ROUNDED = 2.0**-4
 # Allowed in addition, for outputs near 0: six times the error of the sigmoid of ONNX Runtime, 4e-8.
 ABSOLUTE = 2.0**-22
 
@@ -42,6 +45,7 @@ def compare(
     sizes: Sequence[Sequence[int]] | None = None,
     words: Sequence[range | None] | None = None,
     advice: str = "Please report this with the model",
+    tolerance: float = TOLERANCE,
 ) -> float:
     """Compares a session with its source on random inputs.
 
@@ -54,6 +58,7 @@ def compare(
         takes any.
       words: for each input the indices that it may have; None: floats.
       advice: what to do about a difference, for the message.
+      tolerance: of a difference, as a part of the largest element.
 
     Returns:
       The largest difference of an element.
@@ -82,7 +87,7 @@ def compare(
         ) from error
     results = _flat(session(_packed(session, inputs)))
     return max(
-        _checked(result, other, source, spec.name, advice)
+        _checked(result, other, source, spec.name, advice, tolerance)
         for result, other, spec in zip(results, expected, session.outputs, strict=True)
     )
 
@@ -131,7 +136,9 @@ def _flat(results: Any) -> list[Array]:
     return [*results] if isinstance(results, list | tuple) else [results]
 
 
-def _checked(result: Array, expected: Array, source: str, name: str, advice: str) -> float:
+def _checked(
+    result: Array, expected: Array, source: str, name: str, advice: str, tolerance: float
+) -> float:
     """The largest difference, which must be small."""
     what = f"the output {name}" if name else "the output"
     if result.shape != expected.shape:
@@ -142,7 +149,7 @@ def _checked(result: Array, expected: Array, source: str, name: str, advice: str
     error = differences(result, expected)
     largest = float(np.nan_to_num(error, nan=np.inf).max(initial=0.0))
     size = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
-    if largest > TOLERANCE * size + ABSOLUTE:
+    if largest > tolerance * size + ABSOLUTE:
         raise ValueError(
             f"{what} of the session differs from that of {source} by {largest:.2g}, where the "
             f"largest element is {size:.2g}. {advice}"

@@ -135,6 +135,19 @@ def _arguments_of(*constructors: Any) -> dict[str, Any]:
     }
 
 
+def arguments_of(kind: type) -> dict[str, Any]:
+    """The arguments of the constructor of a class of layers, and their defaults.
+
+    Args:
+      kind: the class.
+
+    Returns:
+      The defaults by name; ``inspect.Parameter.empty`` without one. Arguments of all layers are not
+      among them.
+    """
+    return _arguments(_class_with_options(kind))
+
+
 def _arguments(*kinds: type) -> dict[str, Any]:
     """The arguments of classes and of their bases up to the layers of every kind."""
     bases = (each for kind in kinds for each in kind.__mro__ if issubclass(each, keras.Layer))

@@ -92,18 +92,18 @@ class UnitNormalization final : public Layer {
 
   bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
     out[0] = in[0];
-    return RequireChannels(in[0], channels_, error);
+    return channels_ == 0 || RequireChannels(in[0], channels_, error);
   }
 
   void Run(const LayerCall& call) const override {
-    const int64_t rows = call.in[0].shape.rows();
+    const int64_t rows = call.in[0].shape.rows(), n = call.in[0].shape.last();
     const float* x = call.in[0].floats();
     float* y = call.out[0].floats();
-    for (int64_t r = 0; r < rows; ++r, x += channels_, y += channels_) {
-      const double squares = Sum(
-          x, channels_, [](float z) { return static_cast<double>(z) * z; });
+    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+      const double squares =
+          Sum(x, n, [](float z) { return static_cast<double>(z) * z; });
       const double length = std::max(std::sqrt(squares), floor_);
-      Map(x, channels_, y, [=](float z, int64_t) {
+      Map(x, n, y, [=](float z, int64_t) {
         return static_cast<float>(z / length);
       });
     }
@@ -112,7 +112,7 @@ class UnitNormalization final : public Layer {
   bool works_in_place() const override { return true; }
 
  private:
-  const int64_t channels_;
+  const int64_t channels_;  // 0: any
   const double floor_;
 };
 
@@ -200,8 +200,8 @@ enum NormalizationKind : int64_t { kLayer, kRms, kUnit, kGroups };
 }  // namespace
 
 std::unique_ptr<Layer> ReadNormalization(NodeReader* reader) {
-  const int64_t channels = reader->InputSize();
   const int64_t kind = reader->Int(0, "kind of normalization", kLayer, kGroups);
+  const int64_t channels = reader->InputSize(kind == kUnit ? 0 : 1);
   if (kind == kUnit) {
     const double floor = reader->Number(0, "the least length");
     if (floor < 0) reader->Fail("the least length is %g", floor);

@@ -10,8 +10,10 @@ from typing import Any
 import keras
 
 from tf_lstm_ops import _deviation, _keras_private, _received
+from tf_lstm_ops._refusal import Refusals, Refused
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_keras import call_masks, kinds
+from tf_lstm_ops.inference.from_keras.inputs import finished
 from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
 from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
@@ -19,9 +21,9 @@ from tf_lstm_ops.inference.layers.recurrent import Recurrent
 
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
-# What nodes of these kinds compute depends on the number of steps of the model.
-_OF_FIXED_STEPS = (file.RESHAPE, file.TRANSPOSITION)
 
+# The output of a layer that is refused.
+_REFUSED = graph.input_value(file.Input("", "int32", (None, None)))
 _OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed)
 
 
@@ -51,8 +53,10 @@ def graph_of(model: Any) -> file.Graph:
         return _of_list(model.layers)
     inputs, outputs = _keras_private.structures(model)
     values = {id(tensor): _input(model, tensor) for tensor in model.inputs}
-    results = _trace(model, values, 1)
-    return _finished(
+    refusals = Refusals("layers")
+    results = _trace(model, values, 1, refusals)
+    refusals.finish()
+    return finished(
         lower(
             _structured(model, inputs, values),
             _structured(model, outputs, results),
@@ -82,19 +86,18 @@ def _require_known_model(model: Any) -> None:
             raise ValueError(
                 f"the model {model.name} is not built. Call it once, or give it a keras.Input"
             )
-    elif not _keras_private.is_functional(model) or _is_of_a_subclass(model):
+    elif not _keras_private.is_functional(model) or not _is_of_keras(type(model)):
         raise unsupported(
             model, f"{type(model).__name__} is a class of its own, whose call is not known"
         )
 
 
-def _is_of_a_subclass(model: Any) -> bool:
-    """Whether the class of a functional model is not Keras' own."""
-    return type(model).__module__.partition(".")[0] != "keras"
+def _is_of_keras(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "keras"
 
 
 def _input(model: Any, tensor: Any) -> Value:
-    """An input of a model. `_finished` decides its type and the size of its first axis."""
+    """An input of a model. `inputs.finished` decides its type and the size of its first axis."""
     kinds.require_supported_input(model, tensor)
     if not 2 <= len(tensor.shape) <= 6:
         raise unsupported(
@@ -144,10 +147,10 @@ def _of_list(layers: Sequence[Any]) -> file.Graph:
         seen.add(id(layer))
     dims, dtype = _input_of_list(layers)
     x = graph.input_value(file.Input("", "int32", dims))
-    values = [x]
-    for layer in layers:
-        values = _apply(layer, values, [], 1)
-    return _finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
+    refusals = Refusals("layers")
+    values = _in_turn(layers, [x], 1, refusals)
+    refusals.finish()
+    return finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
 
 
 def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
@@ -171,7 +174,20 @@ def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
 # Calls of layers.
 
 
-def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int, Value]:
+def _in_turn(
+    layers: Sequence[Any], values: Sequence[Value], batch_axes: int, refusals: Refusals
+) -> list[Value]:
+    """The outputs of layers one behind the other."""
+    for layer in layers:
+        given, values = values, [_REFUSED]
+        with refusals.part():
+            values = _apply(layer, given, [], batch_axes, refusals)
+    return [*values]
+
+
+def _trace(
+    model: Any, values: Mapping[int, Value], batch_axes: int, refusals: Refusals
+) -> dict[int, Value]:
     """The values of all outputs of a functional or Sequential model, by the ids of its tensors."""
     found = dict(values)
     calls: dict[Any, list[Value]] = {}
@@ -182,22 +198,40 @@ def _trace(model: Any, values: Mapping[int, Value], batch_axes: int) -> dict[int
         if id(tensor) in found:
             stack.pop()
             continue
-        call = _call_of(model, tensor)
-        missing = [each for each in call.tensors if id(each) not in found]
+        missing = [each for each in _operands(model, tensor) if id(each) not in found]
         if missing:
             stack += missing
             continue
+        found[id(tensor)] = _REFUSED
         key, index = _keras_private.call_of(tensor)
-        if key not in calls:
-            _require_floats(model, call)
-            inputs = [found[id(each)] for each in call.inputs]
-            states = [found[id(each)] for each in call.states]
-            if call.carrier is not None:
-                inputs[0] = inputs[0].with_mask(found[id(call.carrier)].mask)
-            calls[key] = _apply(call.layer, inputs, states, batch_axes, call.is_masked)
-        found[id(tensor)] = calls[key][index]
+        with refusals.part():
+            if key not in calls:
+                calls[key] = []
+                calls[key] = _called(model, _call_of(model, tensor), found, batch_axes, refusals)
+            if index < len(calls[key]):  # else it was refused
+                found[id(tensor)] = calls[key][index]
         stack.pop()
     return found
+
+
+def _operands(model: Any, tensor: Any) -> list[Any]:
+    """The tensors of the model that a symbolic tensor depends on."""
+    try:
+        return _call_of(model, tensor).tensors
+    except Refused:  # which is said when the tensor's turn comes
+        return [*_keras_private.producer(tensor)[1]]
+
+
+def _called(
+    model: Any, call: _Call, found: Mapping[int, Value], batch_axes: int, refusals: Refusals
+) -> list[Value]:
+    """The outputs of a call."""
+    _require_floats(model, call)
+    inputs = [found[id(each)] for each in call.inputs]
+    states = [found[id(each)] for each in call.states]
+    if call.carrier is not None:
+        inputs[0] = inputs[0].with_mask(found[id(call.carrier)].mask)
+    return _apply(call.layer, inputs, states, batch_axes, refusals, call.is_masked)
 
 
 def _require_floats(model: Any, call: _Call) -> None:
@@ -275,16 +309,18 @@ def _apply(
     inputs: Sequence[Value],
     states: Sequence[Value],
     batch_axes: int,
+    refusals: Refusals,
     is_masked: bool = True,
 ) -> list[Value]:
     """The values that a layer computes. It passes on also a mask with which it does not compute."""
     if isinstance(layer, keras.Model):
         _require_known_model(layer)
-        return _apply_model(layer, inputs, batch_axes)
+        return _apply_model(layer, inputs, batch_axes, refusals)
     if _deviation.class_that_computes(type(layer)) is keras.layers.TimeDistributed:
-        kinds.require_supported(layer)
+        kinds.translated(layer)
         (x,) = inputs
-        outputs = _apply(layer.layer, [_step_of(layer, x, batch_axes)], [], batch_axes + 1)
+        step = _step_of(layer, x, batch_axes)
+        outputs = _apply(layer.layer, [step], [], batch_axes + 1, refusals)
         return [_passed(x, y.with_mask(x.mask)) for y in outputs]
     built = kinds.translated(layer)
     _require_usable_masks(layer, inputs)
@@ -325,9 +361,8 @@ def _makes_mask(built: Any, outputs: Sequence[Value]) -> bool:
 
 def _passed(x: Value, y: Value) -> Value:
     """y, with the layer that stopped its mask."""
-    if x.stopped is not None and y.mask is not None:
-        return Value(y.node, y.index, y.mask, x.stopped)
-    return y
+    is_stopped = x.stopped is not None and y.mask is not None
+    return Value(y.node, y.index, y.mask, x.stopped) if is_stopped else y
 
 
 def _stopped(layer: Any, y: Value) -> Value:
@@ -346,13 +381,12 @@ def _require_masks_pass(layer: Any, built: Any, x: Value, batch_axes: int) -> No
         raise unsupported(layer, f"the mask of its input has {axes} axes, not {batch_axes + 1}")
 
 
-def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[Value]:
+def _apply_model(
+    model: Any, inputs: Sequence[Value], batch_axes: int, refusals: Refusals
+) -> list[Value]:
     """The outputs of a nested model."""
     if type(model) is keras.Sequential and not model.inputs:
-        values = [*inputs]
-        for layer in model.layers:
-            values = _apply(layer, values, [], batch_axes)
-        return values
+        return _in_turn(model.layers, inputs, batch_axes, refusals)
     for tensor in model.inputs:
         kinds.require_supported_input(model, tensor)
     if len(inputs) != len(model.inputs):
@@ -361,56 +395,6 @@ def _apply_model(model: Any, inputs: Sequence[Value], batch_axes: int) -> list[V
         )
     # A model without masks of its own destroys that of its input.
     given = zip(model.inputs, inputs, strict=True)
-    found = _trace(model, {id(tensor): value for tensor, value in given}, batch_axes)
+    values = {id(tensor): value for tensor, value in given}
+    found = _trace(model, values, batch_axes, refusals)
     return [found[id(tensor)] for tensor in _keras_private.functional(model).outputs]
-
-
-# What is known when all nodes are.
-
-
-def _finished(lowered: file.Graph, dtypes: Sequence[str]) -> file.Graph:
-    """Sets the types and sizes of inputs by the nodes that read them."""
-    inputs = [
-        _typed(lowered, k, given, dtype)
-        for k, (given, dtype) in enumerate(zip(lowered.inputs, dtypes, strict=True))
-    ]
-    return dataclasses.replace(lowered, inputs=inputs)
-
-
-def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> file.Input:
-    readers = [node.layer for node in lowered.nodes if index in node.operands]
-    is_output = any(value == index for _, value in lowered.outputs)
-    if not readers and not is_output:  # a call has it, and nothing depends on it
-        kind = "float32" if dtype in kinds.FLOATS else "int32"
-        return dataclasses.replace(given, dtype=kind)
-    embeddings = [layer for layer in readers if layer.kind == file.EMBEDDING]
-    if embeddings and (len(embeddings) < len(readers) or is_output):
-        raise unsupported(embeddings[0], "its input is also that of layers that are no Embedding")
-    if not embeddings and dtype not in kinds.FLOATS:
-        raise ValueError(
-            f"a session does not compute this model: its input {given.name} has dtype {dtype}, not "
-            "float32, and is no input of an Embedding. Keep this part of the model in Keras"
-        )
-    dims = [*given.dims]
-    if embeddings:
-        is_fixed = _needs_steps(lowered)
-        return file.Input(given.name, "int32", (dims[0] if is_fixed else None, *dims[1:]))
-    if len(dims) > 1 and not _needs_steps(lowered):
-        dims[0] = None
-    if dims[-1] is None:
-        dims[-1] = _features(lowered)
-    return file.Input(given.name, "float32", tuple(dims))
-
-
-def _needs_steps(lowered: file.Graph) -> bool:
-    return any(
-        node.layer.kind in _OF_FIXED_STEPS and node.batch_axes == 1 for node in lowered.nodes
-    )
-
-
-def _features(lowered: file.Graph) -> int:
-    """The number of features of the only input, by the first layer with weights."""
-    for node in lowered.nodes if len(lowered.inputs) == 1 else ():  # those before it keep the size
-        if node.layer.input_size:
-            return node.layer.input_size
-    raise ValueError("the number of features is not known. Begin the layers with keras.Input")

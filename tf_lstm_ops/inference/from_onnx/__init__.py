@@ -8,10 +8,11 @@ from typing import Any
 
 from tf_lstm_ops.inference import file, graph
 from tf_lstm_ops.inference.from_onnx import inputs
+from tf_lstm_ops.inference.from_onnx.quantized import rounds
 from tf_lstm_ops.inference.from_onnx.source import Source
 from tf_lstm_ops.inference.from_onnx.trace import Followed, follow
 from tf_lstm_ops.inference.graph import lower
-from tf_lstm_ops.inference.source_check import words_of
+from tf_lstm_ops.inference.source_check import OF_ROUNDED, TOLERANCE, words_of
 from tf_lstm_ops.onnx_graph.functions import inlined
 from tf_lstm_ops.onnx_graph.load import load, opset
 
@@ -49,7 +50,9 @@ def read(
     free = [each for each in given if each.name in followed.inputs]
     lowered = lower(_structured(followed.inputs), _structured(followed.outputs))
     lowered = _with_sizes(lowered, free, followed)
-    return lowered, Source(model, given, free, names, fixed, followed.axes, words_of(lowered))
+    tolerance = OF_ROUNDED if rounds(model) else TOLERANCE
+    words = words_of(lowered)
+    return lowered, Source(model, given, free, names, fixed, followed.axes, words, tolerance)
 
 
 def _structured(values: Mapping[str, graph.Value]) -> Any:

@@ -135,12 +135,23 @@ def _softmax(function: str, call: Call) -> list[Operand]:
 
 def _prelu(call: Call) -> list[Operand]:
     x, slope = call.traced(), call.constant(1, "slope")
-    x, slope = _along_features(x, slope)
+    x, slope = along_features(x, slope)
     return _applied(layers.PReLU(slope), x)
 
 
-def _along_features(x: Traced, constant: Array) -> tuple[Traced, Array]:
-    """An array, and a constant for each element of the last axis of its value."""
+def along_features(x: Traced, constant: Array) -> tuple[Traced, Array]:
+    """An array, and a constant for each element of the last axis of its value.
+
+    Args:
+      x: the array.
+      constant: what NumPy's rules combine with it.
+
+    Returns:
+      The array, whose value may be arranged in another way, and [size of its last axis].
+
+    Raises:
+      Refused: the constant repeats the array, or an unknown size is needed.
+    """
     rank = max(x.rank, constant.ndim)
     x = of_rank(x, rank)
     shape = (1,) * (rank - constant.ndim) + constant.shape
@@ -241,7 +252,7 @@ def _with_constant(call: Call, kind: str) -> Traced:
     constant = other
     if not isinstance(constant, np.ndarray) or constant.dtype == object:
         refuse("an operand is a size of the call")
-    x, numbers = _along_features(x, constant.astype(np.float64))
+    x, numbers = along_features(x, constant.astype(np.float64))
     one, zero = np.float64(1), np.float64(0)
     if kind in ("Add", "Sum"):
         return scaled(x, one, numbers)

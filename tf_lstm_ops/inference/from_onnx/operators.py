@@ -6,7 +6,7 @@ their defaults. Nodes of constants are those of `onnx_graph.folding`.
 
 from __future__ import annotations
 
-from tf_lstm_ops.inference.from_onnx import elementwise, products, recurrent, shapes
+from tf_lstm_ops.inference.from_onnx import elementwise, products, quantized, recurrent, shapes
 from tf_lstm_ops.inference.from_onnx.values import Operator
 
 OPERATORS: dict[str, Operator] = {
@@ -14,4 +14,5 @@ OPERATORS: dict[str, Operator] = {
     **elementwise.OPERATORS,
     **products.OPERATORS,
     **recurrent.OPERATORS,
+    **quantized.OPERATORS,
 }

@@ -20,7 +20,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Squares,
     sum_of,
 )
-from tf_lstm_ops.inference.layers.shapes import pooling
+from tf_lstm_ops.inference.layers.pooling import pooling
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
     Product,
@@ -35,7 +35,20 @@ from tf_lstm_ops.inference.tracing.axes import (
 from tf_lstm_ops.onnx_graph.attributes import short
 
 
-def _dense(x: Traced, kernel: Array, bias: Array | None) -> Traced:
+def dense(x: Traced, kernel: Array, bias: Array | None) -> Traced:
+    """The product of the last axis with weights.
+
+    Args:
+      x: the array.
+      kernel: [features, units].
+      bias: [units], or None.
+
+    Returns:
+      The array.
+
+    Raises:
+      Refused: the array has other features.
+    """
     x = with_last(x)
     if x.features != kernel.shape[0]:
         refuse(f"its weights take {kernel.shape[0]} features, and its input has {x.features}")
@@ -58,7 +71,7 @@ def _matmul(call: Call) -> list[Operand]:
     x = call.traced()
     if weights.ndim != 2 or x.rank < 2:
         refuse(f"its weights have {weights.ndim} axes, not 2")
-    return [_dense(x, weights, None)]
+    return [dense(x, weights, None)]
 
 
 def _gemm(call: Call) -> list[Operand]:
@@ -70,7 +83,7 @@ def _gemm(call: Call) -> list[Operand]:
     bias, beta = None, float(call.attributes["beta"])
     if call.operand(2) is not None:
         bias = _of_features(call.constant(2, "bias").astype(np.float64), kernel.shape[1]) * beta
-    return [_dense(x, kernel * float(call.attributes["alpha"]), bias)]
+    return [dense(x, kernel * float(call.attributes["alpha"]), bias)]
 
 
 # Windows over time.

@@ -6,20 +6,21 @@ quantisation than the file is.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tf_lstm_ops._refusal import refuse
-from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_onnx.elementwise import along_features, scaled
 from tf_lstm_ops.inference.from_onnx.products import dense
 from tf_lstm_ops.inference.from_onnx.recurrent import recurrent
 from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand, Operator, Quantized
-from tf_lstm_ops.inference.tracing.axes import Traced
 
 
 def _quantize_dynamically(call: Call) -> list[Operand]:
     x = call.traced()
-    return [Quantized(x, kind) for kind in ("integers", "scale", "zero point")][: len(call.used)]
+    kinds = ("integers", "scale", "zero point")[: len(call.used)]
+    return [*(Quantized(x, kind) for kind in kinds)]
 
 
 def _integers_of(call: Call, index: int) -> Quantized:
@@ -50,32 +51,43 @@ def _of_columns(numbers: Array, kernel: Array) -> Array:
     return numbers.astype(np.float64).ravel()
 
 
-def multiplied(call: Call) -> list[Operand] | None:
-    """The product of what DynamicQuantizeLinear and MatMulInteger make.
+def computed(call: Call) -> list[Operand] | None:
+    """What a node makes of what DynamicQuantizeLinear and MatMulInteger make.
 
     Args:
-      call: a node Mul.
+      call: the node.
 
     Returns:
-      What it stands for; None for other operands.
+      What its outputs stand for; None for an operator of its own.
 
     Raises:
       Refused: a session does not compute it.
     """
+    kind = call.node.op_type
+    if kind in OPERATORS:
+        return None
+    if kind in ("Cast", "Identity"):
+        call.attributes.ignore()
+        return [call.operand(0)]
+    if kind != "Mul":
+        refuse("it computes with the integers of a quantised array")
+    return [_multiplied(call)]
+
+
+def _multiplied(call: Call) -> Operand:
     first, second = call.operand(0), call.operand(1)
     if not isinstance(first, Quantized):
         first, second = second, first
-    if not isinstance(first, Quantized):
-        return None
+    assert isinstance(first, Quantized)
     if first.kind == "scale" and isinstance(second, np.ndarray):
-        return [Quantized(first.array, "scale", numbers=second.astype(np.float64) * first.numbers)]
+        return Quantized(first.array, "scale", numbers=second.astype(np.float64) * first.numbers)
     if not isinstance(second, Quantized) or {first.kind, second.kind} != {"scale", "product"}:
         refuse("it computes with the integers of a quantised array")
     scale, product = (first, second) if first.kind == "scale" else (second, first)
     if product.scale_of != scale.array:
         refuse("it multiplies by the scale of another array")
     x, numbers = along_features(product.array, np.asarray(scale.numbers))
-    return [scaled(x, numbers, np.float64(0))]
+    return scaled(x, numbers, np.float64(0))
 
 
 def _dequantize(call: Call) -> list[Operand]:
@@ -92,9 +104,20 @@ def _dequantize(call: Call) -> list[Operand]:
     return [scaled(x, numbers, -zero.item() * numbers)]
 
 
-def _same_integers(call: Call) -> list[Operand]:
-    call.attributes.ignore()
-    return [call.operand(0)]
+# Operators that round their inputs to integers.
+_ROUNDING = ("DynamicQuantizeLinear", "DynamicQuantizeLSTM")
+
+
+def rounds(model: Any) -> bool:
+    """Whether a model rounds what it computes, which a session does not.
+
+    Args:
+      model: the ``onnx.ModelProto``.
+
+    Returns:
+      True if it does.
+    """
+    return any(node.op_type in _ROUNDING for node in model.graph.node)
 
 
 OPERATORS = {

@@ -67,7 +67,18 @@ class _Initial(NamedTuple):
     rows: tuple[Array | None, ...]
 
 
-def _recurrent(call: Call) -> list[Operand]:
+def recurrent(call: Call) -> list[Operand]:
+    """The layers of a recurrent node.
+
+    Args:
+      call: the node.
+
+    Returns:
+      What its outputs stand for.
+
+    Raises:
+      Refused, ValueError: a session does not compute it.
+    """
     by_name = dict(zip(call.node.input, call.operands, strict=True))
 
     def constant(name: str) -> Any:
@@ -85,7 +96,7 @@ def _recurrent(call: Call) -> list[Operand]:
     time, batch = (1, 0) if read.layout else (0, 1)
     x = with_groups(x, (x.axes[batch], x.axes[time], x.axes[2]))
     mask = _mask(call, x)
-    initial = _initial_states(call, x, directions, read.layout)
+    initial = _initial_states(call, read)
     is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]
     # The output without return_sequences is Y_h.
     needs_states = is_read[_Y_C] or (is_read[_Y] and is_read[_Y_H])
@@ -175,9 +186,10 @@ def _mask(call: Call, x: Traced) -> Value | None:
 # Initial states.
 
 
-def _initial_states(call: Call, x: Traced, directions: int, layout: int) -> _Initial:
+def _initial_states(call: Call, read: RecurrentNode) -> _Initial:
     """The initial states of a node."""
-    count = len(_cells.BY_COMMON[call.node.op_type].states)
+    directions, layout = read.R.shape[0], read.layout
+    count = len(read.cell.states)
     operands = [call.operand(k) for k in (_H, _C)[:count]]
     rows = tuple(_rows(operand, directions, layout) for operand in operands)
     traced = [operand for operand in operands if isinstance(operand, Traced)]
@@ -371,4 +383,4 @@ def _layer(
     return layer
 
 
-OPERATORS = dict.fromkeys(_cells.BY_COMMON, Operator(_recurrent, of_integers=True))
+OPERATORS = dict.fromkeys(_cells.BY_COMMON, Operator(recurrent, of_integers=True))

@@ -36,6 +36,7 @@ class Source:
       axes: of each input and output its axes.
       words: as of `source_check.compare`.
       name: the model in messages.
+      tolerance: as of `source_check.compare`.
       program: computes all outputs of the model from all its inputs, in order; None: the model.
     """
 
@@ -46,6 +47,7 @@ class Source:
     constants: Mapping[str, Array]
     axes: Mapping[str, Traced]
     words: Sequence[range | None]
+    tolerance: float = source_check.TOLERANCE
     name: str = "the ONNX model"
     program: Callable[[Sequence[Array]], Sequence[Array]] | None = None
 
@@ -194,6 +196,11 @@ class Source:
           ValueError: the model cannot run, or the session computes something else.
         """
         try:
-            source_check.compare(session, self.run, self.name, sizes=self.sizes(), words=self.words)
+            source_check.compare(
+                *(session, self.run, self.name),
+                sizes=self.sizes(),
+                words=self.words,
+                tolerance=self.tolerance,
+            )
         except NotRun as error:
             warnings.warn(f"the session was not compared with the model: {error}", stacklevel=4)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import graph
-from tf_lstm_ops.inference.from_onnx import filled
+from tf_lstm_ops.inference.from_onnx import filled, quantized
 from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.operators import OPERATORS
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -22,6 +22,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Missing,
     Operand,
     Operator,
+    Quantized,
     Squares,
     castable,
     sum_of,
@@ -268,13 +269,15 @@ class _Tracer:
 
     def _results(self, node: Any, used: Sequence[bool]) -> Sequence[Operand]:
         """What the outputs of a node stand for."""
-        if node.domain not in _DOMAINS:
+        is_own = node.domain not in _DOMAINS
+        if is_own and f"{node.domain}.{node.op_type}" not in OPERATORS:
             _refuse_operator(node, f" of the domain {short(node.domain)}")
         if node.op_type in _LOOPS:
             raise Refused(
                 "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
             )
-        schemas.check(node, self._opset)
+        if not is_own:
+            schemas.check(node, self._opset)
         operands = [self._get(name) for name in node.input]
         if any(isinstance(each, Missing) for each in operands):
             return [Missing()] * len(node.output)
@@ -284,7 +287,7 @@ class _Tracer:
             folded = self._folded(node, operands)  # type: ignore[arg-type]
             if folded is not None:
                 return folded
-        operator = OPERATORS.get(node.op_type)
+        operator = OPERATORS.get(f"{node.domain}.{node.op_type}" if is_own else node.op_type)
         if operator is None or not operator.of_squares:
             operands = [sum_of(each) if isinstance(each, Squares) else each for each in operands]
         given = schemas.attributes_of(node, self._opset)
@@ -302,6 +305,8 @@ class _Tracer:
     def _computed(self, call: Call, operator: Operator | None) -> Sequence[Operand]:
         """What the outputs of an operator stand for."""
         found = filled.computed(call, operator is not None and operator.moves)
+        if any(isinstance(each, Quantized) for each in call.operands):
+            found = quantized.computed(call)
         if found is not None:
             return found
         if operator is None:

@@ -190,9 +190,26 @@ class Length:
     is_square: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class Quantized:
+    """What a graph makes of an array to compute with integers of 8 bits.
+
+    Attributes:
+      array: the array; of a product that of the integers of the weights.
+      kind: "integers", "scale" or "zero point" of the array, or "product", which lacks a scale.
+      numbers: by which a scale is multiplied.
+      scale_of: of a product the array whose scale it lacks.
+    """
+
+    array: Traced
+    kind: str
+    numbers: Any = 1.0
+    scale_of: Traced | None = None
+
+
 # None: an operand that is left out.
 # An array has numbers, or objects of which some are a `Size`.
-Operand = Traced | Array | Filled | Squares | Length | Shifted | Missing | None
+Operand = Traced | Array | Filled | Squares | Length | Quantized | Shifted | Missing | None
 
 
 # The numbers of ONNX's types of floats that have all numbers of float32, and that of float16.
@@ -401,6 +418,8 @@ def _kind(operand: Operand) -> str:
         return "computed from the model's inputs"
     if isinstance(operand, Filled):
         return "an array of equal elements"
+    if isinstance(operand, Quantized):
+        return f"the {operand.kind} of a quantised array"
     if isinstance(operand, Length):
         return "the lengths of rows, by which a session only divides these rows"
     return "a size of the call" if operand.dtype == object else "a constant"  # type: ignore[union-attr]

@@ -11,12 +11,13 @@ import numpy as np
 from tf_lstm_ops._arrays import Array, as_numbers
 from tf_lstm_ops._refusal import refuse, require
 from tf_lstm_ops.inference.layers import Layer
-from tf_lstm_ops.inference.reader import Reader, integer
+from tf_lstm_ops.inference.reader import Reader
 
 # The orders of the axes of a tensor [B, T, C] in PyTorch. A session has the first one.
 BTC, TBC, BCT = "[B, T, C]", "[T, B, C]", "[B, C, T]"
 ORDERS = (BTC, TBC, BCT)
 FEATURES_LAST = (BTC, TBC)
+CHANNELS_FIRST = (BCT,)
 _IGNORED = ("device", "dtype", "inplace")  # options of any class
 
 
@@ -121,69 +122,8 @@ class Entry:
                 refuse(f"its arrays have {name}={known!r}. Received: {name}={given!r}")
         self.options.ignore(sizes)
 
-    def pair(self, option: str) -> tuple[int, int]:
-        """An option that is two integers that are not negative, or one for both.
-
-        Args:
-          option: its name.
-
-        Returns:
-          The two integers.
-
-        Raises:
-          ValueError: it is something else.
-        """
-        given = self.options.take(option)
-        values = [*given] if isinstance(given, list | tuple) else [given, given]
-        if len(values) == 1:
-            values *= 2
-        first, second = (integer(option, value) for value in values[:2])
-        if len(values) > 2 or min(first, second) < 0:
-            refuse(f"{option} must be one or two sizes from 0 on. Received: {given!r}")
-        return first, second
-
 
 Build = Callable[[Entry], Sequence[Layer]]
-Orders = Callable[[Entry, int], Sequence[str]]
-
-
-def all_orders(entry: Entry, rank: int) -> Sequence[str]:
-    """The orders of a module that computes each element by itself.
-
-    Args:
-      entry: the module.
-      rank: the number of axes of its input.
-
-    Returns:
-      All orders.
-    """
-    return ORDERS
-
-
-def features_last(entry: Entry, rank: int) -> Sequence[str]:
-    """The orders of a module of the last axis.
-
-    Args:
-      entry: the module.
-      rank: the number of axes of its input.
-
-    Returns:
-      The orders.
-    """
-    return FEATURES_LAST
-
-
-def channels_first(entry: Entry, rank: int) -> Sequence[str]:
-    """The order of a module of channels and time.
-
-    Args:
-      entry: the module.
-      rank: the number of axes of its input.
-
-    Returns:
-      The order.
-    """
-    return (BCT,)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +134,8 @@ class Kind:
       build: reads an entry, and makes its layers.
       ignored: options that change nothing in inference.
       listed: the options that only a list has.
-      orders: the orders of axes that an entry takes, if its input has 3 axes.
+      orders: the orders of axes that it takes, if its input has 3 axes; or a function of the
+        entry and the number of axes of its input.
       follows: whether an entry takes the order of the module before it, and no other.
       ranks: the numbers of axes that its input may have; empty: any.
       placed: the layers of an entry behind an order of axes, if they depend on it.
@@ -203,7 +144,7 @@ class Kind:
     build: Build
     ignored: Sequence[str] = ()
     listed: Sequence[str] = ()
-    orders: Orders = all_orders
+    orders: Sequence[str] | Callable[[Entry, int], Sequence[str]] = ORDERS
     follows: bool = False
     ranks: Sequence[int] = ()
     placed: Callable[[Entry, str], Sequence[Layer]] | None = None

@@ -9,13 +9,12 @@ from tf_lstm_ops import _activations
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_torch.entry import (
-    BCT,
+    CHANNELS_FIRST,
     FEATURES_LAST,
     ORDERS,
     Build,
     Entry,
     Kind,
-    channels_first,
 )
 from tf_lstm_ops.inference.layers.activations import GELU, Function, clipped
 
@@ -69,7 +68,7 @@ def _of_features(make: Any, dim: int | None = None) -> Kind:
         if given in (-1, rank - 1) or (given is None and rank == 2):
             return FEATURES_LAST
         if given in (1, -2) and rank == 3:
-            return (BCT,)
+            return CHANNELS_FIRST
         refuse(f"dim must be the axis of the features. Received: dim={given!r}")
 
     return Kind(build, orders=orders, follows=True)
@@ -83,7 +82,7 @@ def _prelu(entry: Entry) -> Sequence[layers.Layer]:
 
 def _prelu_orders(entry: Entry, rank: int) -> Sequence[str]:
     """A factor for each channel is one of the second axis."""
-    return ORDERS if entry.arrays["weight"].size == 1 else channels_first(entry, rank)
+    return ORDERS if entry.arrays["weight"].size == 1 else CHANNELS_FIRST
 
 
 def _log_softmax(label: str) -> layers.Layer:

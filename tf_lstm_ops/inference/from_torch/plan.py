@@ -81,7 +81,8 @@ class Plan:
                 f"its input has {self._rank} axes, must have {' or '.join(map(str, kind.ranks))}; "
                 "the first axis of a session is always the batch"
             )
-        wanted = kind.orders(entry, self._rank)
+        orders = kind.orders
+        wanted = orders(entry, self._rank) if callable(orders) else orders
         if self._rank == 3 or entry.name == "Embedding":
             self._narrow(entry, wanted)
         order = self._orders[0] if self._rank == 3 else ""

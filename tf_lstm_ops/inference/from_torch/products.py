@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_torch.entry import Entry, Kind, channels_first, features_last
+from tf_lstm_ops.inference.from_torch.entry import CHANNELS_FIRST, FEATURES_LAST, Entry, Kind
 
 _EPSILON_OF_FLOAT32 = 2.0**-23
 
@@ -92,6 +92,8 @@ def _size(entry: Entry) -> int:
     sizes = [*(given if isinstance(given, list | tuple) else [given])]
     if weight is not None:
         sizes = [*weight.shape]
+    elif given is None and not entry.tensors.values:
+        refuse(entry.missing("weight"))
     if len(sizes) != 1 or sizes[0] is None:
         refuse(
             "a session normalises the last axis only, of a size that the weight or the option "
@@ -114,19 +116,39 @@ def _rms_norm(entry: Entry) -> Sequence[layers.Layer]:
     return [layers.RMSNormalization(size, entry.arrays.get("weight"), epsilon, entry.label)]
 
 
+def _instance_norm(entry: Entry) -> Sequence[layers.Layer]:
+    entry.options.require("track_running_stats", False)
+    weight, bias = entry.optional("weight"), entry.optional("bias")
+    entry.tell(affine=weight is not None)
+    size, epsilon = entry.options.integer("num_features"), entry.options.take("eps", 1e-5)
+    return [layers.GroupNormalization(size, size, weight, bias, epsilon, entry.label)]
+
+
+def _group_norm(entry: Entry) -> Sequence[layers.Layer]:
+    weight, bias = entry.optional("weight"), entry.optional("bias")
+    entry.tell(affine=weight is not None)
+    size, groups = (entry.options.integer(name) for name in ("num_channels", "num_groups"))
+    epsilon = entry.options.take("eps", 1e-5)
+    return [layers.GroupNormalization(size, groups, weight, bias, epsilon, entry.label)]
+
+
 KINDS = {
-    "Linear": Kind(_linear, orders=features_last),
+    "Linear": Kind(_linear, orders=FEATURES_LAST),
     "Embedding": Kind(
         _embedding,
         ignored=(
             *("padding_idx", "norm_type", "scale_grad_by_freq", "sparse", "_weight", "_freeze"),
         ),
-        orders=features_last,
+        orders=FEATURES_LAST,
     ),
-    "Conv1d": Kind(_conv, orders=channels_first, ranks=(3,)),
+    "Conv1d": Kind(_conv, orders=CHANNELS_FIRST, ranks=(3,)),
     "BatchNorm1d": Kind(
-        _batch_norm, ignored=("momentum", "bias"), orders=channels_first, ranks=(2, 3)
+        _batch_norm, ignored=("momentum", "bias"), orders=CHANNELS_FIRST, ranks=(2, 3)
     ),
-    "LayerNorm": Kind(_layer_norm, orders=features_last),
-    "RMSNorm": Kind(_rms_norm, orders=features_last),
+    "InstanceNorm1d": Kind(
+        _instance_norm, ignored=("momentum", "bias"), orders=CHANNELS_FIRST, ranks=(3,)
+    ),
+    "GroupNorm": Kind(_group_norm, ignored=("bias",), orders=CHANNELS_FIRST, ranks=(3,)),
+    "LayerNorm": Kind(_layer_norm, orders=FEATURES_LAST),
+    "RMSNorm": Kind(_rms_norm, orders=FEATURES_LAST),
 }

@@ -7,8 +7,8 @@ from typing import Any
 
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_torch.entry import BCT, BTC, Build, Entry, Kind, channels_first
-from tf_lstm_ops.inference.layers.shapes import pooling
+from tf_lstm_ops.inference.from_torch.entry import BCT, BTC, CHANNELS_FIRST, Build, Entry, Kind
+from tf_lstm_ops.inference.layers.pooling import pooling
 
 
 def _pool(kind: Any) -> Build:
@@ -62,11 +62,11 @@ def _placed_flatten(entry: Entry, order: str) -> Sequence[layers.Layer]:
 
 def _zero_pad(entry: Entry) -> Sequence[layers.Layer]:
     entry.options.require("value", 0)
-    return [layers.ZeroPadding1D(entry.pair("padding"), entry.label)]
+    return [layers.ZeroPadding1D(entry.options.take("padding"), entry.label)]
 
 
 def _reflection_pad(entry: Entry) -> Sequence[layers.Layer]:
-    return [layers.ReflectPadding1D(entry.pair("padding"), entry.label)]
+    return [layers.ReflectPadding1D(entry.options.take("padding"), entry.label)]
 
 
 def _upsample(entry: Entry) -> Sequence[layers.Layer]:
@@ -93,11 +93,9 @@ _NOTHING = Kind(lambda entry: [layers.Identity(entry.label)], ignored=("p",))
 KINDS = {
     **dict.fromkeys(("Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d"), _NOTHING),
     **dict.fromkeys(("AlphaDropout", "FeatureAlphaDropout"), _NOTHING),
-    **{n: Kind(build, orders=channels_first, ranks=(3,)) for n, build in _OF_CHANNELS.items()},
-    "Flatten": Kind(
-        _flatten, orders=lambda entry, rank: (BTC, BCT), ranks=(2, 3), placed=_placed_flatten
-    ),
+    **{n: Kind(build, orders=CHANNELS_FIRST, ranks=(3,)) for n, build in _OF_CHANNELS.items()},
+    "Flatten": Kind(_flatten, orders=(BTC, BCT), ranks=(2, 3), placed=_placed_flatten),
     "Upsample": Kind(
-        _upsample, ignored=("recompute_scale_factor",), orders=channels_first, ranks=(3,)
+        _upsample, ignored=("recompute_scale_factor",), orders=CHANNELS_FIRST, ranks=(3,)
     ),
 }

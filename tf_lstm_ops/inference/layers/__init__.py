@@ -13,6 +13,7 @@ from tf_lstm_ops.inference.layers.activations import (
     Softmax,
 )
 from tf_lstm_ops.inference.layers.base import Chain, Identity, Input, Layer, TimeDistributed
+from tf_lstm_ops.inference.layers.bidirectional import Bidirectional
 from tf_lstm_ops.inference.layers.merging import (
     Add,
     Average,
@@ -29,6 +30,15 @@ from tf_lstm_ops.inference.layers.normalization import (
     RMSNormalization,
     UnitNormalization,
 )
+from tf_lstm_ops.inference.layers.pooling import (
+    AveragePooling1D,
+    FirstStep,
+    GlobalAveragePooling1D,
+    GlobalMaxPooling1D,
+    GlobalSumPooling1D,
+    LastStep,
+    MaxPooling1D,
+)
 from tf_lstm_ops.inference.layers.products import (
     Conv1D,
     Dense,
@@ -36,20 +46,13 @@ from tf_lstm_ops.inference.layers.products import (
     Embedding,
     SeparableConv1D,
 )
-from tf_lstm_ops.inference.layers.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
+from tf_lstm_ops.inference.layers.recurrent import GRU, LSTM, SimpleRNN
 from tf_lstm_ops.inference.layers.shapes import (
     GLU,
-    AveragePooling1D,
     Cropping1D,
-    FirstStep,
     Flatten,
-    GlobalAveragePooling1D,
-    GlobalMaxPooling1D,
-    GlobalSumPooling1D,
-    LastStep,
     Magnitude,
     Masking,
-    MaxPooling1D,
     Permute,
     ReflectPadding1D,
     RepeatVector,

@@ -110,8 +110,8 @@ def pair(name: str, value: Any) -> tuple[int, int]:
       ValueError: one is negative, or there are not two.
       TypeError: one is no integer.
     """
-    if not isinstance(value, list | tuple):
-        value = (value, value)
+    if not isinstance(value, list | tuple) or len(value) == 1:
+        value = (value,) * 2
     if len(value) != 2:
         raise ValueError(f"{name} must be one integer or two. Received: {name}={value!r}")
     first, second = value

@@ -134,7 +134,7 @@ class UnitNormalization(Record):
     """x / max(|x|, floor), of each row, where |x| is the square root of the sum of squares.
 
     Args:
-      size: C.
+      size: C; None: any.
       floor: of the length, 0 or positive. With 0 a row of zeros becomes NaN.
       name: for messages.
 
@@ -142,14 +142,16 @@ class UnitNormalization(Record):
       ValueError: an argument is wrong.
     """
 
-    def __init__(self, size: int, floor: float = 1e-12, name: str | None = None) -> None:
+    def __init__(
+        self, size: int | None = None, floor: float = 1e-12, name: str | None = None
+    ) -> None:
         floor = float(floor)
         if not floor >= 0:
             raise ValueError(f"floor must be 0 or positive. Received: floor={floor}")
         record = file.Layer(
             name or "UnitNormalization",
             file.NORMALIZATION,
-            input_size=checks.size("size", size),
+            input_size=0 if size is None else checks.size("size", size),
             ints=(_UNIT,),
             numbers=(floor,),
         )

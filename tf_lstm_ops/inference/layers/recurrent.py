@@ -179,7 +179,6 @@ def stack(
     arrays: Sequence[Sequence[dict[str, Any]]],
     name: str,
     cell: _cells.Cell,
-    *,
     return_sequences: bool,
     zero_output_for_mask: bool,
     go_backwards: bool,
@@ -236,7 +235,7 @@ def stack(
     return records
 
 
-def _of_weights(weights: Any, name: str, **options: Any) -> list[file.Layer]:
+def _of_weights(weights: Any, name: str, *results: Any, **fields: Any) -> list[file.Layer]:
     """The records of weights."""
     cell = (
         _cells.RESET_BEFORE_GRU if getattr(weights, "reset_after", None) is False else weights._CELL
@@ -244,7 +243,7 @@ def _of_weights(weights: Any, name: str, **options: Any) -> list[file.Layer]:
     arrays = [_arrays(each, cell) for each in weights.cells]
     count = weights.directions
     layers = [arrays[k : k + count] for k in range(0, len(arrays), count)]
-    return stack(layers, name, cell, **options)
+    return stack(layers, name, cell, *results, **fields)
 
 
 def _arrays(weights: CellWeights, cell: _cells.Cell) -> dict[str, Any]:
@@ -320,10 +319,7 @@ class LSTM(Recurrent):
         records = _of_weights(
             _weights(LSTMWeights, weights),
             name or "LSTM",
-            return_sequences=return_sequences,
-            zero_output_for_mask=zero_output_for_mask,
-            go_backwards=go_backwards,
-            merge_mode=merge_mode,
+            *(return_sequences, zero_output_for_mask, go_backwards, merge_mode),
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
             number=float(cell_clip or 0.0),
@@ -370,10 +366,7 @@ class GRU(Recurrent):
         records = _of_weights(
             _weights(GRUWeights, weights),
             name or "GRU",
-            return_sequences=return_sequences,
-            zero_output_for_mask=zero_output_for_mask,
-            go_backwards=go_backwards,
-            merge_mode=merge_mode,
+            *(return_sequences, zero_output_for_mask, go_backwards, merge_mode),
             activation=_function("activation", activation),
             recurrent_activation=_function("recurrent_activation", recurrent_activation),
         )
@@ -417,10 +410,7 @@ class SimpleRNN(Recurrent):
         records = _of_weights(
             read,
             name or "SimpleRNN",
-            return_sequences=return_sequences,
-            zero_output_for_mask=zero_output_for_mask,
-            go_backwards=go_backwards,
-            merge_mode=merge_mode,
+            *(return_sequences, zero_output_for_mask, go_backwards, merge_mode),
             activation=_function("activation", activation or read.activation),
         )
         super().__init__(records, name, return_state, initial_state)
@@ -444,91 +434,3 @@ def layer_class(weights: Any) -> Any:
       The class `LSTM`, `GRU` or `SimpleRNN`.
     """
     return BY_FAMILY[type(weights)._CELL]
-
-
-# The fields in which two directions differ.
-_DIFFERENT = ("name", "directions", "flags", "arrays", "initial")
-
-
-def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> file.Layer:
-    """The record of two directions.
-
-    Args:
-      name: of the layer.
-      first: the record of the layer that reads forwards.
-      second: that of the layer that reads backwards.
-      merge_mode: "concat", "sum", "mul" or "ave".
-
-    Returns:
-      The record.
-
-    Raises:
-      ValueError: the layers have other directions or different options.
-    """
-    if (first.directions, second.directions) != (file.FORWARDS, file.BACKWARDS):
-        raise ValueError("its forward layer has go_backwards=True")
-    fields = [f.name for f in dataclasses.fields(first) if f.name not in _DIFFERENT]
-    differing = [name for name in fields if getattr(first, name) != getattr(second, name)]
-    if first.flags != second.flags & ~file.ORDER_OF_COMPUTATION:
-        differing.append("options")
-    if differing:
-        raise ValueError(f"its two layers have different {', '.join(differing)}")
-    return dataclasses.replace(
-        first,
-        name=name,
-        directions=file.BOTH,
-        merge=file.MERGE_MODES[merge_mode],
-        arrays=[*first.arrays, *second.arrays],
-        initial=_initial_of_both(first, second),
-    )
-
-
-def _initial_of_both(first: file.Layer, second: file.Layer) -> tuple[Any, ...]:
-    if not first.initial and not second.initial:
-        return ()
-    sizes = (first.hidden_size, first.units)[: len(_cells.BY_NUMBER[first.cell].states)]
-    own = [
-        each.initial or [np.zeros((1, size), np.float32) for size in sizes]
-        for each in (first, second)
-    ]
-    return tuple(np.concatenate(pair) for pair in zip(*own, strict=True))
-
-
-class Bidirectional(Recurrent):
-    """Two recurrent layers, of which the second reads the sequence backwards.
-
-    Args:
-      forward: a layer of one direction.
-      backward: a layer with go_backwards=True, and with the same options.
-      merge_mode: "concat", "sum", "mul" or "ave".
-      return_state: whether the final states are returned: those of `forward`, then of `backward`.
-      name: for messages.
-
-    Raises:
-      ValueError: a layer has several layers, or their options differ.
-      TypeError: they are no recurrent layers.
-    """
-
-    def __init__(
-        self,
-        forward: Recurrent,
-        backward: Recurrent,
-        merge_mode: str = "concat",
-        return_state: bool = False,
-        name: str | None = None,
-    ) -> None:
-        parts = (forward, backward)
-        if not all(isinstance(part, Recurrent) for part in parts):
-            raise TypeError(
-                "forward and backward must be LSTM, GRU or SimpleRNN. Received: "
-                f"{[type(part).__name__ for part in parts]}"
-            )
-        if any(len(part.records) > 1 for part in parts):
-            raise ValueError("forward and backward must have one layer each")
-        checks.choice("merge_mode", merge_mode, [*file.MERGE_MODES])
-        first, second = (
-            dataclasses.replace(part.records[0], flags=part.records[0].flags & ~file.RETURNS_STATE)
-            for part in parts
-        )
-        record = both(name or "Bidirectional", first, second, merge_mode)
-        super().__init__([record], name, return_state)
