@@ -76,8 +76,8 @@ LAYERS: dict[str, tuple[Any, str]] = {
         r"its layer forward_inner is a RNN",
     ),
     "distributed": (
-        lambda: stock.TimeDistributed(stock.UnitNormalization(name="me")),
-        r"UnitNormalization is not a class",
+        lambda: stock.TimeDistributed(stock.Rescaling(2.0, name="me")),
+        r"Rescaling is not a class",
     ),
     "masking": (lambda: stock.Masking(float("nan"), name="me"), r"mask_value must be finite"),
 }

@@ -173,7 +173,7 @@ def functional(*layers: Any) -> keras.Model:
 
 @pytest.mark.parametrize("make", ["sequential", "functional", "nested", "list"])
 def test_several_refusals_are_said_at_once(make: str) -> None:
-    wrong = [stock.Softmax(1), stock.UnitNormalization(), stock.LSTM(2, dtype="float64")]
+    wrong = [stock.Softmax(1), stock.Rescaling(2.0), stock.LSTM(2, dtype="float64")]
     layers = [wrong[0], ours.LSTM(3, return_sequences=True), *wrong[1:], stock.Dense(2)]
     chain = functional(*layers)
     source = {
@@ -186,7 +186,7 @@ def test_several_refusals_are_said_at_once(make: str) -> None:
         Session(source)
     first, *lines = str(raised.value).splitlines()
     assert first == "3 layers are refused:"
-    reasons = ["it has axis=1", "keras.layers.UnitNormalization is not", "it computes in or has"]
+    reasons = ["it has axis=1", "keras.layers.Rescaling is not", "it computes in or has"]
     for line, layer, reason in zip(lines, wrong, reasons, strict=True):
         assert line.startswith(f"a session does not compute layer {layer.name}: {reason}")
 
