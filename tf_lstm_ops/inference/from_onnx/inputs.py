@@ -11,7 +11,7 @@ import numpy as np
 from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.file import NAME_BYTES
 from tf_lstm_ops.inference.from_onnx.values import Array
-from tf_lstm_ops.inference.tracing.axes import Factor, Traced
+from tf_lstm_ops.inference.tracing.axes import Factor, Product, Traced
 from tf_lstm_ops.onnx_graph import tensors
 from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
 
@@ -243,13 +243,13 @@ class Plan(NamedTuple):
     """How an input is read.
 
     Attributes:
-      batch_axis: which axis is the batch, 0 or 1.
+      batch_axis: which axis is the batch, 0 or 1; None: the file has no batch.
       is_open: whether any size may stand for that of the other one, and of axes that the caller
         opens, until a layer needs it.
       drops: whether the session has no axis for the one in front of the batch, of size 1.
     """
 
-    batch_axis: int
+    batch_axis: int | None
     is_open: bool
     drops: bool = False
 
@@ -273,6 +273,8 @@ def axes_of(given: Given, plan: Plan, batch: Factor) -> Traced:
     opened = [is_open and plan.is_open for is_open in given.is_open]
     pairs = zip(given.sizes, opened, strict=True)
     axes = [(Factor(None, size) if is_open else Factor(size),) for size, is_open in pairs]
+    if plan.batch_axis is None:
+        return _without_batch(given, axes, plan, batch)
     axes[plan.batch_axis] = (batch,)
     time = 1 - plan.batch_axis
     if given.may_be_second and plan.is_open and not plan.drops:
@@ -287,6 +289,16 @@ def axes_of(given: Given, plan: Plan, batch: Factor) -> Traced:
     dims = [product[0].size for product in rest]
     value = layers.Input(dims, "float32" if given.is_float else "int32", name)
     return Traced(value, ((batch,), *rest), tuple(axes), given.is_float)
+
+
+def _without_batch(given: Given, axes: Sequence[Product], plan: Plan, batch: Factor) -> Traced:
+    """An input whose first axis is the time of one sequence."""
+    first: Product = (Factor(None, given.sizes[0]),) if plan.is_open else axes[0]
+    axes = (first, *axes[1:])
+    name = given.name if len(given.name.encode()) <= NAME_BYTES else ""
+    dims = [product[0].size for product in axes]
+    value = layers.Input(dims, "float32" if given.is_float else "int32", name)
+    return Traced(value, ((batch,), *axes), tuple(axes), given.is_float)
 
 
 def steps(array: Traced) -> int | None:

@@ -28,6 +28,7 @@ from tf_lstm_ops.inference.tracing.axes import (
     derived,
     position,
     real,
+    rows_of,
     settled,
     with_groups,
     with_last,
@@ -103,7 +104,7 @@ def _window_attributes(call: Call, axes: int) -> dict[str, list[int]]:
 
 
 def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, Any], Traced]:
-    """The axis of time, the arguments of windows along it, and x as batch, time, channels.
+    """The axis of time, the arguments of windows along it, and x as rows, time, channels.
 
     Axes of size 1 with a window of one element, as of a Conv1D that is written as a Conv2D, do
     nothing.
@@ -125,7 +126,7 @@ def _of_time(call: Call, x: Traced, kernel: list[int]) -> tuple[int, dict[str, A
         "padding": (found["pads"][place], found["pads"][len(kernel) + place]),
     }
     arguments["padding"] = _padding(call, arguments)
-    return place + 2, arguments, with_groups(x, (x.axes[0], x.axes[place + 2], x.axes[1]))
+    return place + 2, arguments, with_groups(x, (*rows_of(x), x.axes[place + 2], x.axes[1]))
 
 
 def _padding(call: Call, windows: Mapping[str, Any]) -> Any:
@@ -153,8 +154,8 @@ def _padded_by(axis: int, windows: dict[str, Any], x: Traced) -> tuple[int, dict
     if reflects or min(before, behind) < 0 or isinstance(padding, str):
         return axis, windows, x
     windows = {**windows, "padding": (before + padding[0], behind + padding[1])}
-    time = (derived([x.groups[1]], lambda steps: steps - before - behind),)
-    groups = (x.groups[0], time, x.groups[2])
+    time = (derived([x.groups[-2]], lambda steps: steps - before - behind),)
+    groups = (*x.groups[:-2], time, x.groups[-1])
     axes = tuple(time if k == axis else product for k, product in enumerate(x.axes))
     source: Any = made.operands[0]
     return axis, windows, Traced(source, groups, axes)
@@ -176,10 +177,16 @@ def _over_time(
     x: Traced, axis: int, value: Any, features: Product, windows: Mapping[str, Any]
 ) -> Traced:
     """The result of windows over time."""
-    time: Product = (derived([x.groups[1]], lambda steps: _steps(steps, windows)),)
+    time: Product = (derived([x.groups[-2]], lambda steps: _steps(steps, windows)),)
     axes = [x.axes[0], features, *x.axes[2:]]
     axes[axis] = time
-    return Traced(value, (x.groups[0], time, features), tuple(axes))
+    return Traced(value, (*x.groups[:-2], time, features), tuple(axes))
+
+
+def _windowed(layer: layers.Layer, x: Traced) -> Any:
+    """The value of windows over the last axis but one."""
+    rows = len(x.groups) - 2
+    return layer.apply([x.value if rows == 1 else x.value.with_mask(None)], rows)
 
 
 def _conv(call: Call) -> list[Operand]:
@@ -192,10 +199,10 @@ def _conv(call: Call) -> list[Operand]:
     bias = None if call.operand(2) is None else call.constant(2, "bias")
     kernel = weights.reshape(units, channels, size).transpose(2, 1, 0)
     groups = int(call.attributes["group"])
-    if settled(x.groups[2]) not in (None, channels * groups):
-        refuse(f"its kernel takes {channels * groups} channels, not {settled(x.groups[2])}")
+    if settled(x.groups[-1]) not in (None, channels * groups):
+        refuse(f"its kernel takes {channels * groups} channels, not {settled(x.groups[-1])}")
     layer = layers.Conv1D(kernel, bias, groups=groups, **arguments)
-    return [_over_time(x, axis, layer(x.value), (Factor(units),), windows)]
+    return [_over_time(x, axis, _windowed(layer, x), (Factor(units),), windows)]
 
 
 def _pool(layer: Any, call: Call) -> list[Operand]:
@@ -206,8 +213,8 @@ def _pool(layer: Any, call: Call) -> list[Operand]:
     size, stride, padding = (arguments[name] for name in ("size", "strides", "padding"))
     counts = call.flag("count_include_pad")
     found = pooling(layer, size, stride, padding, counts)
-    value = layers.Chain(found)(x.value)
-    return [_over_time(x, axis, value, x.groups[2], arguments)]
+    value = _windowed(layers.Chain(found), x)
+    return [_over_time(x, axis, value, x.groups[-1], arguments)]
 
 
 def _global_pool(layer: Any, call: Call) -> list[Operand]:

@@ -23,7 +23,15 @@ from tf_lstm_ops.inference.from_onnx.values import (
 )
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers.recurrent import layer_class, with_functions
-from tf_lstm_ops.inference.tracing.axes import Factor, Product, Traced, settled, with_groups
+from tf_lstm_ops.inference.tracing.axes import (
+    Factor,
+    NotBatch,
+    Product,
+    Traced,
+    rows_of,
+    settled,
+    with_groups,
+)
 from tf_lstm_ops.inference.tracing.parts import part_of
 from tf_lstm_ops.onnx_graph.attributes import short
 from tf_lstm_ops.onnx_graph.recurrent import RecurrentNode, read_recurrent
@@ -94,7 +102,10 @@ def recurrent(call: Call) -> list[Operand]:
     if x.rank != 3:
         refuse(f"its input has {x.rank} axes, not 3")
     time, batch = (1, 0) if read.layout else (0, 1)
-    x = with_groups(x, (x.axes[batch], x.axes[time], x.axes[2]))
+    rows = rows_of(x, batch)
+    if len(rows) > 1:
+        raise NotBatch
+    x = with_groups(x, (*rows, x.axes[time], x.axes[2]))
     mask = _mask(call, x)
     initial = _initial_states(call, read)
     is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]

@@ -147,7 +147,8 @@ class Source:
             groups = [group for group in traced.groups if group in traced.axes]
             rows = self._rows()
             found.append(
-                [
+                [1] * (traced.groups[0] not in traced.axes)
+                + [
                     factor.size or factor.given or (rows if group is traced.groups[0] else STEPS)
                     for group in groups
                     for factor in group
@@ -168,6 +169,8 @@ class Source:
     def _of_file(self, given: Given, array: Array) -> Array:
         """An input with the axes of the file."""
         traced = self.axes[given.name]
+        if traced.groups[0] not in traced.axes:  # the file has no batch
+            array = array[0]
         places = [traced.axes.index(group) for group in traced.groups if group in traced.axes]
         array = array.reshape(array.shape[: len(places)])
         rest = [k for k in range(traced.rank) if k not in places]
@@ -178,6 +181,10 @@ class Source:
         """An output with the axes of the session: the batch first, others of size 1."""
         traced = self.axes[name]
         batch = real(traced.groups[0])
+        if not any(real(product) == batch for product in traced.axes):
+            features = [] if real(traced.groups[-1]) else [1]
+            sizes = [n for n, p in zip(array.shape, traced.axes, strict=True) if real(p)]
+            return array.reshape([1, *sizes, *features])
         first = [k for k, product in enumerate(traced.axes) if real(product) == batch][:1]
         rest = [k for k in range(traced.rank) if k not in first]
         sizes = [array.shape[k] for k in [*first, *rest] if real(traced.axes[k])]

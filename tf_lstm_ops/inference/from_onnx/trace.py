@@ -143,7 +143,7 @@ def _together(refused: Sequence[_Stopped]) -> str:
     return f"{_NOT_COMPUTED}these nodes: " + "; ".join(lines)
 
 
-def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
+def _choices(given: Sequence[Given]) -> Iterator[tuple[int | None, ...]]:
     """The axis of the batch of each input, the likely ones first."""
     every = range(len(given))
     possible = [k for k in reversed(every) if given[k].may_be_second]
@@ -155,7 +155,9 @@ def _choices(given: Sequence[Given]) -> Iterator[tuple[int, ...]]:
     # Of many inputs most are states [1, B, H].
     likely = [tuple(possible), tuple(k for k in possible if k)]
     found = [*itertools.islice(seconds, _MOST_TRIALS), *likely]
-    return iter(dict.fromkeys(tuple(int(k in chosen) for k in every) for chosen in found))
+    yield from dict.fromkeys(tuple(int(k in chosen) for k in every) for chosen in found)
+    if len(given) == 1 and len(given[0].sizes) == 2 and given[0].is_float:  # frames of one sequence
+        yield (None,)
 
 
 class _Stopped(Refused):
@@ -218,8 +220,9 @@ class _Tracer:
     ) -> Followed:
         """Follows the nodes that the outputs depend on."""
         pairs = [*zip(given, plan, strict=True)]
-        sizes = {each.sizes[own.batch_axis] for each, own in pairs if each.sizes}
-        if all(each.is_open[own.batch_axis] for each, own in pairs if each.sizes):
+        batched = [(each, own.batch_axis) for each, own in pairs if own.batch_axis is not None]
+        sizes = {each.sizes[axis] for each, axis in batched if each.sizes}
+        if all(each.is_open[axis] for each, axis in batched if each.sizes):
             sizes = {None} if None in sizes else sizes
         if len(sizes) > 1:
             shown = sorted("any" if size is None else str(size) for size in sizes)

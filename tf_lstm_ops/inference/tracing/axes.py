@@ -238,6 +238,29 @@ def _sizes(products: Sequence[Product]) -> list[int]:
     return [-1 if size is None else size for size in sizes]
 
 
+def rows_of(array: Traced, axis: int = 0) -> tuple[Product, ...]:
+    """The axes of a value that count as the batch where a program uses an axis as the batch.
+
+    Args:
+      array: the array.
+      axis: the axis of the program.
+
+    Returns:
+      The batch; behind it the axis where that is another one, whose elements are computed alone.
+
+    Raises:
+      NotBatch: the batch is another axis of the array.
+    """
+    batch, own = array.groups[0], array.axes[axis]
+    if real(own) == real(batch):
+        return (batch,)
+    if real(own)[: len(real(batch))] == real(batch):
+        return batch, real(own)[len(real(batch)) :]
+    if any({*real(batch)} & {*product} for product in array.axes):
+        raise NotBatch
+    return (batch, own) if real(own) else (batch,)
+
+
 def with_last(array: Traced, axis: int = -1) -> Traced:
     """An array one of whose axes is the last axis of its value.
 
