@@ -21,7 +21,8 @@ def limited(numbers: int) -> Iterator[None]:
       numbers: the count of numbers in the arrays of the file.
 
     Yields:
-      None. In the context the variable that is too many, and an array that is too large, raise ValueError.
+      None. In the context the variable that is too many, and an array for which there is no memory,
+      raise ValueError.
     """
     left = limits.KERAS_TIMES * numbers + limits.KERAS_MORE
 
