@@ -21,7 +21,8 @@ def limited(numbers: int) -> Iterator[None]:
       numbers: the count of numbers in the arrays of the file.
 
     Yields:
-      None. In the context the variable that is too many raises ValueError.
+      None. In the context the variable that is too many, and an array for which there is no memory,
+      raise ValueError.
     """
     left = limits.KERAS_TIMES * numbers + limits.KERAS_MORE
 
@@ -33,7 +34,10 @@ def limited(numbers: int) -> Iterator[None]:
         return next_creator(**options)
 
     with tf.variable_creator_scope(creator):
-        yield
+        try:
+            yield
+        except (tf.errors.ResourceExhaustedError, MemoryError) as error:
+            raise ValueError("its layers need more memory than there is") from error
 
 
 def _size(value: Any) -> int:
