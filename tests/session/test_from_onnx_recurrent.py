@@ -13,6 +13,7 @@ from session.onnx_sources import assert_close, check, draw, model, node, runtime
 from tf_lstm_ops.inference import Session
 
 FEATURES, H = 3, 4
+INT32 = 6  # the number of ONNX's type
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
 
@@ -261,3 +262,36 @@ def test_states_of_one_layer_for_another() -> None:
         layer("LSTM", "u w r b - h c", "y"),
     ]
     check(model(nodes, {"x": ("T", "B", FEATURES), "u": ("U", "B", FEATURES)}, weights("LSTM")))
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", GATES)
+def test_lengths(op: str, direction: str) -> None:
+    """In any order. Outputs behind a length are zeros, final states those of the last step."""
+    names = "y h c" if op == "LSTM" else "y h"
+    proto = model(
+        [layer(op, "x w r b n", names, direction=direction)],
+        {"x": ("T", "B", FEATURES), "n": ("B",)},
+        weights(op, directions_of(direction)),
+        names,
+        dtypes={"n": INT32},
+    )
+    session = Session.from_onnx(proto)  # compares it with ONNX Runtime
+    x = np.random.default_rng(1).standard_normal((3, 5, FEATURES), np.float32)
+    outputs = session({"x": x, "n": [2, 5, 1]})
+    y = next(iter(outputs.values()))
+    assert not y[0, 2:].any() and y[1].all() and not y[2, 1:].any()
+    alone = session({"x": x[:1, :2], "n": [2]})
+    for name, row in alone.items():
+        part = outputs[name][:1, :2] if name == "y" else outputs[name][:1]
+        np.testing.assert_allclose(part, row, rtol=0, atol=1e-6)
+    with pytest.raises(ValueError, match="is -1, must not be negative"):
+        session({"x": x, "n": [2, -1, 1]})
+    assert not session.can_stream
+
+
+def test_a_clip_is_not_compared() -> None:
+    """ONNX Runtime 1.24 clips no argument of the last function, `onnx.reference` none at all."""
+    proto = model([layer("LSTM", clip=0.5)], ("T", "B", FEATURES), weights("LSTM"))
+    with pytest.warns(UserWarning, match="was not compared with the model: ONNX Runtime does not"):
+        Session.from_onnx(proto)
