@@ -41,7 +41,7 @@ class Info(ctypes.Structure):
 
 class Array(ctypes.Structure):
     _fields_ = [
-        *(("struct_size", c_uint32), ("type", c_int32), ("rank", c_int32), ("reserved", c_int32)),
+        *(("struct_size", c_uint32), ("type", c_int32), ("rank", c_int32), ("mask_type", c_int32)),
         *(("shape", c_int64 * 6), ("data", c_void_p), ("mask", c_void_p)),
     ]
 
@@ -57,7 +57,12 @@ FUNCTIONS = {
     "session_open_data": [c_void_p, c_uint64, POINTER(Options), POINTER(c_void_p), _ERROR],
     "session_get_info": [c_void_p, POINTER(Info), _ERROR],
     "session_get_data": [c_void_p, POINTER(c_void_p), POINTER(c_uint64), _ERROR],
-    "session_run": [c_void_p, c_int64, c_int64, _FLOATS, c_void_p, _FLOATS, c_int64, _ERROR],
+    **{
+        f"session_run{end}": [
+            *(c_void_p, c_int64, c_int64, _FLOATS, c_void_p, _FLOATS, c_int64, _ERROR),
+        ]
+        for end in ("", "_lengths")
+    },
     **{
         f"session_get_{what}": [c_void_p, c_int32, POINTER(Array), POINTER(c_char_p), _ERROR]
         for what in ("input", "output")

@@ -114,6 +114,36 @@ def test_a_step_depends_on_its_own_row_only(library, rng, name):
         np.testing.assert_array_equal(stream(x[row : row + 1])[0], together[row])
 
 
+@pytest.mark.parametrize("name", ["lstm", "backwards", "both"])
+def test_lengths(library, rng, name):
+    """They have the bits of the mask, in both functions; wrong ones are refused."""
+    session = c.Session(library, f.write(layers.chain(name, rng)))
+    x = rng.standard_normal((4, 6, layers.INPUTS), np.float32)
+    lengths = np.array([6, 0, 2, 5], np.int32)
+    want = session(x, np.arange(6) < lengths[:, None])
+    y = np.full_like(want, np.nan)
+
+    def run(given):
+        pointers = x.ctypes.data, given.ctypes.data, y.ctypes.data
+        c.call(library, "session_run_lengths", session.handle, 4, 6, *pointers, y.size)
+
+    run(lengths)
+    np.testing.assert_array_equal(y, want)
+    given = c.as_struct(x, lengths)
+    given.mask_type = 1
+    y[:] = np.nan
+    c.call_arrays(library, "session_run_arrays", session.handle, [given], [y])
+    np.testing.assert_array_equal(y, want)
+    for wrong in (-1, 7):
+        with pytest.raises(
+            c.CallError, match=rf"length \[2\] of input 0 is {wrong}, must be from 0"
+        ):
+            run(np.array([6, 0, wrong, 5], np.int32))
+    given.mask_type = 2
+    with pytest.raises(c.CallError, match=r"inputs\[0\].mask_type is 2, must be 0 or 1"):
+        c.call_arrays(library, "session_run_arrays", session.handle, [given], [y])
+
+
 def test_reset(library, rng):
     session = c.Session(library, f.write(layers.chain("stack with dense", rng)))
     x = inputs(rng, 3, 4)
