@@ -26,19 +26,21 @@ class Case:
 
     Attributes:
       name: unique in a suite.
-      model: with one node LSTM, GRU or RNN.
-      inputs: of the model, by name.
-      outputs: expected, in the order of the model's outputs.
-      named: what the node gets, by the names of the specification.
+      model: the model.
+      calls: inputs by name, and expected outputs in the order of the model's outputs.
+      input_axes: the axis of the batch by the names of inputs.
+      output_axes: the axis of the batch of each output.
       constants: names of the inputs that are weights.
+      named: what the only recurrent node gets, by the names of the specification.
     """
 
     name: str
     model: onnx.ModelProto
-    inputs: dict[str, Array]
-    outputs: list[Array]
-    named: dict[str, Array]
+    calls: list[tuple[dict[str, Array], list[Array]]]
+    input_axes: dict[str, int]
+    output_axes: list[int]
     constants: frozenset[str] = frozenset()
+    named: dict[str, Array] = dataclasses.field(default_factory=dict)
 
     @property
     def node(self) -> onnx.NodeProto:
@@ -48,15 +50,29 @@ class Case:
     @property
     def attributes(self) -> dict[str, Any]:
         """Those of the node, with text instead of bytes."""
-        found = {a.name: helper.get_attribute_value(a) for a in self.node.attribute}
-        return {
-            name: [v.decode() for v in value]
-            if name == "activations"
-            else value.decode()
-            if isinstance(value, bytes)
-            else value
-            for name, value in found.items()
-        }
+        return {a.name: as_text(helper.get_attribute_value(a)) for a in self.node.attribute}
+
+
+def as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [as_text(each) for each in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def of_node(
+    name: str,
+    model: onnx.ModelProto,
+    inputs: dict[str, Array],
+    outputs: list[Array],
+    named: dict[str, Array],
+    constants: frozenset[str] = frozenset(),
+) -> Case:
+    """A case with one call of one node, the axes of whose batch follow from its layout."""
+    node = next(n for n in model.graph.node if n.op_type in ("LSTM", "GRU", "RNN"))
+    layout = any(a.name == "layout" and a.i == 1 for a in node.attribute)
+    input_axes = {k: 0 if layout or x.ndim == 1 else 1 for k, x in inputs.items()}
+    output_axes = [0 if layout else y.ndim - 2 for y in outputs]
+    return Case(name, model, [(inputs, outputs)], input_axes, output_axes, constants, named)
 
 
 class Verdict(NamedTuple):
@@ -82,40 +98,44 @@ def errors(got: list[Array], want: list[Array]) -> str:
     return ""
 
 
-def verdict(case: Case, program: Callable[[Case], list[Array]]) -> Verdict:
+def verdict(case: Case, program: Callable[[Case], list[list[Array]]]) -> Verdict:
     """What a program makes of a case."""
     try:
-        got = program(case)
+        results = program(case)
     except Exception as error:  # each program has classes of its own
         return Verdict(REFUSED, f"{error}")
-    text = errors(got, case.outputs)
-    return Verdict(WRONG, text) if text else Verdict(RIGHT)
+    for (_, want), got in zip(case.calls, results, strict=True):
+        if text := errors(got, want):
+            return Verdict(WRONG, text)
+    return Verdict(RIGHT)
 
 
-def ours(case: Case) -> list[Array]:
+def ours(case: Case) -> list[list[Array]]:
     """The outputs of `Session.from_onnx`, in the axes of the file."""
-    fixed = {name: case.inputs[name] for name in case.constants}
+    first, _ = case.calls[0]
+    fixed = {name: first[name] for name in case.constants}
     session = Session.from_onnx(case.model, constants=fixed, check=False)
-    batch = 0 if case.attributes.get("layout", 0) else 1
-    given = {
-        name: x if x.ndim == 1 else np.moveaxis(x, batch, 0)
-        for name, x in case.inputs.items()
-        if name not in case.constants
-    }
-    for spec in session.inputs:  # states without the axis of one direction
-        if spec.name in given and given[spec.name].ndim == len(spec.shape) + 1:
-            given[spec.name] = given[spec.name].squeeze(1)
-    found = session(given if len(session.inputs) > 1 else next(iter(given.values())))
+    return [in_session(session, case, *call) for call in case.calls]
+
+
+def in_session(
+    session: Session, case: Case, inputs: dict[str, Array], want: list[Array]
+) -> list[Array]:
+    """One call. A session has the batch first, and may leave out axes of size 1."""
+    given = {}
+    for spec in session.inputs:
+        name = spec.name or next(iter(inputs))
+        x = np.moveaxis(inputs[name], case.input_axes[name], 0)
+        given[name] = x.squeeze(1) if x.ndim == len(spec.shape) + 1 else x
+    found = session(given if len(given) > 1 else next(iter(given.values())))
     results = [*found.values()] if isinstance(found, Mapping) else [found]
-    # The session has the batch first, and may leave out axes of size 1.
     return [
-        np.moveaxis(got.reshape(np.moveaxis(want, axis, 0).shape), 0, axis)
-        for got, want in zip(results, case.outputs, strict=True)
-        for axis in [0 if batch == 0 else want.ndim - 2]
+        np.moveaxis(got.reshape(np.moveaxis(expected, axis, 0).shape), 0, axis)
+        for got, expected, axis in zip(results, want, case.output_axes, strict=True)
     ]
 
 
-def onnx_runtime(case: Case) -> list[Array]:
+def onnx_runtime(case: Case) -> list[list[Array]]:
     """The outputs of ONNX Runtime."""
     import onnxruntime
 
@@ -124,4 +144,18 @@ def onnx_runtime(case: Case) -> list[Array]:
     options.intra_op_num_threads = 1
     data = case.model.SerializeToString()
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, case.inputs))
+    return [list(session.run(None, inputs)) for inputs, _ in case.calls]
+
+
+def openvino(case: Case) -> list[list[Array]]:
+    """The outputs of OpenVINO on the CPU, in float32."""
+    import openvino as ov
+
+    core = ov.Core()
+    model = core.read_model(case.model.SerializeToString())
+    options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+    compiled = core.compile_model(model, "CPU", options)
+    return [
+        [np.array(compiled(inputs)[k]) for k in range(len(compiled.outputs))]
+        for inputs, _ in case.calls
+    ]

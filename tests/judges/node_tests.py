@@ -9,7 +9,7 @@ import importlib
 import onnx.defs
 from onnx.backend.test.case import node as onnx_nodes
 
-from judges.cases import Case
+from judges.cases import Case, of_node
 
 OPERATORS = ("LSTM", "GRU", "RNN")
 WEIGHTS = frozenset("WRBP")
@@ -23,7 +23,7 @@ def cases() -> list[Case]:
 
 
 def is_recurrent(graph) -> bool:  # type: ignore[no-untyped-def]
-    return [node.op_type for node in graph.node][0] in OPERATORS
+    return graph.node[0].op_type in OPERATORS
 
 
 def case_of(test) -> Case:  # type: ignore[no-untyped-def]
@@ -34,4 +34,4 @@ def case_of(test) -> Case:  # type: ignore[no-untyped-def]
     schema = [each.name for each in onnx.defs.get_schema(node.op_type).inputs]
     pairs = zip(schema, node.input, strict=False)
     named = {name: given[own] for name, own in pairs if own}
-    return Case(test.name, test.model, given, [*outputs], named, WEIGHTS & given.keys())
+    return of_node(test.name, test.model, given, [*outputs], named, WEIGHTS & given.keys())

@@ -17,7 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from judges import oracle
-from judges.cases import Case
+from judges.cases import Case, of_node
 from judges.oracle import Array
 
 DIRECTIONS = {"forward": "forward", "reverse": "reverse", "both": "bidirectional"}
@@ -38,8 +38,8 @@ SIZES = {
     "b7t3i8h1": (7, 3, 8, 1),
     "b3t2i5h33": (3, 2, 5, 33),
 }
-# f, g and h of one direction with alpha and beta; None: that of the specification, or none. A GRU has
-# the first two, an RNN the second one.
+# f, g and h of one direction with alpha and beta; None: that of the specification, or none. A GRU
+# has the first two, an RNN the second one.
 Function = tuple[str, float | None, float | None]
 
 
@@ -296,7 +296,7 @@ def case(op: str, chosen: Mapping[str, Any]) -> Case:
         [numpy_helper.from_array(value, each) for each, value in graph.constants.items()],
     )
     model = helper.make_model(proto, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-    return Case(name, model, graph.inputs, [results[each] for each in asked], graph.named)
+    return of_node(name, model, graph.inputs, [results[each] for each in asked], graph.named)
 
 
 @functools.cache
