@@ -1,9 +1,10 @@
-"""400 nodes LSTM, GRU and RNN with every option of ONNX's specification, as cases.
+"""Nodes LSTM, GRU and RNN with every option of ONNX's specification, as cases.
 
 The options are those that OpenVINO's tests of its importer (onnx_import_rnn) and ONNX Runtime's
 tests of its kernels (deep_cpu_lstm, deep_cpu_gru, rnn) vary; the nodes are drawn here, and nothing
-of those files is copied. Results are those of oracle.py. `table` draws nodes such that each pair of
-values of two options occurs.
+of those files is copied. Results are those of oracle.py. `singles` has nodes that differ from a
+plain one in one option; `table` has 400 nodes with many options, such that each pair of values of
+two options occurs.
 """
 
 import functools
@@ -299,12 +300,43 @@ def case(op: str, chosen: Mapping[str, Any]) -> Case:
     return of_node(name, model, graph.inputs, [results[each] for each in asked], graph.named)
 
 
+# What a session refuses: parts of the messages, and why.
+REFUSED = {
+    "initial states differs between the rows": "Constant initial states that differ between the "
+    "rows of the batch: a session serves batches of any size.",
+    "couples the input and the forget gate": "`input_forget` with other functions than sigmoid or "
+    "a symmetric hard sigmoid: a session has weights of its own for the forget gate.",
+}
+Nodes = dict[str, tuple[str, dict[str, Any]]]  # operators and options by the names of nodes
+
+
 @functools.cache
-def table() -> dict[str, tuple[str, dict[str, Any]]]:
-    """The operators and options of all nodes by their names."""
+def table() -> Nodes:
+    """The nodes with many options."""
     return {name_of(op, chosen): (op, chosen) for op in COUNTS for chosen in choices(op)}
 
 
-def cases() -> list[Case]:
-    """All nodes."""
-    return [case(op, chosen) for op, chosen in table().values()]
+@functools.cache
+def singles() -> dict[str, Nodes]:
+    """By each option the nodes that have one value of it and defaults of all others, for each
+    operator and direction."""
+    found: dict[str, Nodes] = {"": {}}
+    for op, direction in itertools.product(COUNTS, DIRECTIONS):
+        options = options_of(op)
+        plain_node = {name: values[0] for name, values in options.items() if name != "direction"}
+        plain_node |= {
+            "direction": direction,
+            "outputs": options["outputs"][-1],
+            "size": "b3t5i2h4",
+        }
+        found[""][name_of(op, plain_node)] = op, plain_node
+        for option, values in options.items():
+            for value in values if option != "direction" else []:
+                chosen = plain_node | {option: value}
+                if chosen != plain_node and is_meant(chosen):
+                    found.setdefault(option, {})[name_of(op, chosen)] = op, chosen
+    return found
+
+
+def all_nodes() -> Nodes:
+    return {**table(), **{k: v for nodes in singles().values() for k, v in nodes.items()}}
