@@ -21,7 +21,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from judges import cases, node_tests, nodes
 from judges.cases import REFUSED, RIGHT, WRONG, Case, Verdict
 
-PROGRAMS = {
+Program = Callable[[Case], list[list[cases.Array]]]
+PROGRAMS: dict[str, tuple[str, Program]] = {
     "tf_lstm_ops": ("", cases.ours),
     "ONNX Runtime": ("onnxruntime", cases.onnx_runtime),
     "OpenVINO": ("openvino", cases.openvino),
@@ -49,13 +50,15 @@ Each node has one value of the option, and defaults of all others. They are the 
 table above.
 """
 OTHERS = """\
-ONNX Runtime refuses `layout=1`. Its wrong results are those of LSTM nodes with `clip`, which it does
-not apply before h ([onnxruntime#27224](https://github.com/microsoft/onnxruntime/issues/27224)).
+ONNX Runtime refuses `layout=1`. Its wrong results are those of LSTM nodes with `clip`, which it
+does not apply before h
+([onnxruntime#27224](https://github.com/microsoft/onnxruntime/issues/27224)).
 """
 OTHERS_OPENVINO = """\
-OpenVINO computes `layout=1` with other axes
-([openvino#37820](https://github.com/openvinotoolkit/openvino/issues/37820)), and refuses several
-activation functions by name.
+OpenVINO reads `layout=1` with other axes
+([openvino#37820](https://github.com/openvinotoolkit/openvino/issues/37820)). On the CPU it computes
+all steps of shorter sequences, too, and leaves out P, `input_forget`, the clip before h, and the
+functions of the second direction where they differ. It refuses several functions by name.
 """
 TITLES = {
     "": "none",
@@ -107,7 +110,7 @@ SUITES: dict[str, Callable[[], Iterable[Case]]] = {
 }
 
 
-def installed() -> dict[str, Callable[[Case], list[list[cases.Array]]]]:
+def installed() -> dict[str, Program]:
     """The programs by their names with versions."""
     found = {}
     for name, (package, program) in PROGRAMS.items():
@@ -125,7 +128,7 @@ def cell(verdicts: Iterable[Verdict]) -> str:
     return ", ".join(kinds)
 
 
-def row(title: str, own: Iterable[Case], programs: Iterable) -> tuple[str, list[Verdict]]:  # type: ignore[type-arg]
+def row(title: str, own: Iterable[Case], programs: Iterable[Program]) -> tuple[str, list[Verdict]]:
     """A row of the table, and the verdicts of the first program."""
     known = [*own]
     verdicts = [[cases.verdict(case, program) for case in known] for program in programs]
@@ -139,7 +142,8 @@ def refusals(verdicts: Iterable[Verdict]) -> Iterator[str]:
     for each in verdicts:
         if each.kind == REFUSED:
             reasons = [reason for part, reason in nodes.REFUSED.items() if part in each.text]
-            count[reasons[0] if reasons else each.text.partition("\n")[0]] += 1
+            own = each.text.partition("\n")[0].rpartition("): ")[2]
+            count[reasons[0] if reasons else f"{own}."] += 1
     for reason, number in count.most_common():
         yield textwrap.fill(f"* {number}: {reason}", 100, subsequent_indent="  ")
 

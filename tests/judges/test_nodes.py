@@ -13,6 +13,7 @@ pytest.importorskip("onnx", reason="makes the models")
 from judges import nodes, oracle
 from judges.cases import REFUSED as WAS_REFUSED
 from judges.cases import RIGHT, WRONG, errors, onnx_runtime, ours, verdict
+from tf_lstm_ops.inference import Session
 
 ALL = nodes.all_nodes()
 
@@ -24,6 +25,14 @@ def test_session(name: str) -> None:
     if found.kind == WAS_REFUSED and any(re.search(kind, found.text) for kind in nodes.REFUSED):
         return
     assert found == (RIGHT, "")
+
+
+@pytest.mark.parametrize("op", nodes.COUNTS)
+def test_batch_first_with_the_default_check(op: str) -> None:
+    """ONNX Runtime, which the check calls, refuses layout=1."""
+    for own, chosen in nodes.singles()["layout"].values():
+        if own == op:
+            Session.from_onnx(nodes.case(own, chosen).model)
 
 
 def test_refusals_have_the_kinds_of_the_table() -> None:
