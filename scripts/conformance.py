@@ -32,7 +32,7 @@ HEAD = """\
 
 Tests of other projects, or the kinds of cases that they have, computed by
 [`Session.from_onnx`](session_sources.md) and by other programs. "Right" means that all outputs are
-within 1e-5 of the expected ones, relative to the largest. "Refused" means that the program says it
+within 2e-6 of the expected ones, relative to the largest. "Refused" means that the program says it
 cannot compute the case. "Wrong" means that it returns something else. Each suite is a file in
 `tests/judges`, which says where its cases come from. `python scripts/conformance.py` prints this
 page; tests count the second column.

@@ -15,9 +15,10 @@ from judges.oracle import Array
 from tf_lstm_ops.inference import Session
 
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong"
-# A float32 program against float64: tens of roundings (6e-8 each) in sums of up to 50 terms over up
-# to 10 steps, of numbers of about 1. A wrong option of a node changes results by 1e-2 and more.
-TOLERANCE = 1e-5
+# A float32 program against float64, relative to the largest element: tens of roundings (6e-8 each)
+# in sums of up to 50 terms, over up to 11 steps. The largest error of a right result is 4e-7 in
+# sessions and in ONNX Runtime. A wrong option of a node changes results by 5e-4 and more.
+TOLERANCE = 2e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -86,7 +86,7 @@ def options_of(op: str) -> dict[str, list[Any]]:
     return {
         "direction": [*DIRECTIONS],
         "lengths": ["", "full", "ragged", "zero"],
-        "clip": [0.0, 0.3, 1.5],
+        "clip": [0.0, 0.3, 0.8],
         "functions": [*FUNCTIONS],
         "other": ["", "softsign", "hard", "leaky"],  # of the second direction; "": as the first
         "states": [s for s in STATES if is_lstm or not s.endswith(("c0", "_c"))],
@@ -180,12 +180,13 @@ def numbers(given: Sequence[tuple[float | None, float | None]]) -> list[float]:
 
 
 def lengths_of(kind: str, batch: int, steps: int, rng: np.random.Generator) -> Array:
-    """Lengths in any order, of which one is the number of steps where that is possible."""
+    """Lengths in any order, of which one is the number of steps. The only row of a batch is empty
+    in the smallest node only, since nothing else shows there."""
     lengths = rng.integers(1, steps + 1, batch).astype(np.int32)
     if kind == "full":
         lengths[:] = steps
     lengths[rng.integers(batch)] = steps
-    if kind == "zero":
+    if kind == "zero" and (batch > 1 or steps == 1):
         lengths[rng.integers(batch)] = 0
     return lengths
 

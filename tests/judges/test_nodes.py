@@ -6,6 +6,7 @@ the oracle.
 
 import re
 
+import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="makes the models")
@@ -25,6 +26,33 @@ def test_session(name: str) -> None:
     if found.kind == WAS_REFUSED and any(re.search(kind, found.text) for kind in nodes.REFUSED):
         return
     assert found == (RIGHT, "")
+
+
+OPTIONS = {
+    "functions": ("activations", "activation_alpha", "activation_beta"),
+    "lengths": ("sequence_lens",),
+    "states": ("initial_h", "initial_c"),
+    **{name: (name,) for name in ("clip", "input_forget", "linear_before_reset")},
+    "peepholes": ("P",),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_change_results(option: str) -> None:
+    """A program that leaves an option out is wrong, in nodes with one option and in most others."""
+    effects: dict[bool, list[bool]] = {True: [], False: []}
+    for name, (op, chosen) in ALL.items():
+        if not chosen.get(option) or chosen["lengths"] == "full":
+            continue
+        case = nodes.case(op, chosen)
+        kept = {k: v for k, v in case.attributes.items() if k not in OPTIONS[option]}
+        named = {k: v for k, v in case.named.items() if k not in OPTIONS[option]}
+        with np.errstate(over="ignore"):  # states may grow without limit
+            results = oracle.run(op, named, kept)
+        without = [results[output] for output in case.node.output if output]
+        is_single = name in nodes.singles().get(option, {})
+        effects[is_single].append(bool(errors(without, case.calls[0][1])))
+    assert all(effects[True]) and np.mean(effects[False]) > 0.7
 
 
 @pytest.mark.parametrize("op", nodes.COUNTS)
