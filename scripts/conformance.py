@@ -1,0 +1,180 @@
+"""Prints the page of how many cases of other projects' tests each program computes.
+
+python scripts/conformance.py > docs/reference/conformance.md
+
+It takes minutes, of which PyTorch's newer exporter takes most. It needs the packages onnx and
+torch. A program that is not installed has no column: onnxruntime, openvino.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+from judges import cases, node_tests, nodes
+from judges.cases import REFUSED, RIGHT, WRONG, Case, Verdict
+
+Program = Callable[[Case], list[list[cases.Array]]]
+PROGRAMS: dict[str, tuple[str, Program]] = {
+    "tf_lstm_ops": ("", cases.ours),
+    "ONNX Runtime": ("onnxruntime", cases.onnx_runtime),
+    "OpenVINO": ("openvino", cases.openvino),
+}
+HEAD = """\
+# Conformance
+
+Tests of other projects, or the kinds of cases that they have, computed by
+[`Session.from_onnx`](session_sources.md) and by other programs. "Right" means that all outputs are
+within 2e-6 of the expected ones, relative to the largest. "Refused" means that the program says it
+cannot compute the case. "Wrong" means that it returns something else. Each suite is a file in
+`tests/judges`, which says where its cases come from. `python scripts/conformance.py` prints this
+page; tests count the second column.
+"""
+OPEN = """\
+Where ONNX's specification says nothing, the expected results are those of ONNX Runtime: outputs
+behind a length are zero, and so are the final states of a row without steps. The oracle of the
+nodes equals ONNX Runtime in all of them, if `layout` is 0 and the oracle leaves out the clip before
+h.
+"""
+OPTIONS_HEAD = """\
+## Nodes by their option
+
+Each node has one value of the option, and defaults of all others. They are the second row of the
+table above.
+"""
+OTHERS = """\
+ONNX Runtime refuses `layout=1`. Its wrong results are those of LSTM nodes with `clip`, which it
+does not apply before h
+([onnxruntime#27224](https://github.com/microsoft/onnxruntime/issues/27224)).
+"""
+OTHERS_OPENVINO = """\
+OpenVINO reads `layout=1` with other axes
+([openvino#37820](https://github.com/openvinotoolkit/openvino/issues/37820)). On the CPU it computes
+all steps of shorter sequences, too, and leaves out P, `input_forget`, the clip before h, and the
+functions of the second direction where they differ. It refuses several functions by name.
+"""
+TITLES = {
+    "": "none",
+    "functions": "`activations`, with alpha and beta",
+    "other": "other `activations` in the second direction",
+    "lengths": "`sequence_lens`",
+    "states": "initial states: inputs, constants, expanded parameters",
+    "bias": "no B",
+    "peepholes": "P, peepholes",
+    "outputs": "which outputs there are",
+    "size": "sizes of axes",
+}
+
+
+def one_option() -> list[Case]:
+    """Of each option."""
+    return [case for option in nodes.singles() for case in of_option(option)]
+
+
+def of_option(option: str) -> list[Case]:
+    return [nodes.case(*chosen) for chosen in nodes.singles()[option].values()]
+
+
+def many_options() -> list[Case]:
+    return [nodes.case(*chosen) for chosen in nodes.table().values()]
+
+
+def torch_script() -> Iterable[Case]:
+    from judges import torch_exporter
+
+    return torch_exporter.cases()
+
+
+def dynamo() -> Iterator[Case]:
+    """Without those with dropout, which are the same."""
+    from judges import torch_exporter
+
+    for options in torch_exporter.combinations().values():
+        if not options.is_packed and not options.dropout:
+            yield torch_exporter.case(options, dynamo=True)
+
+
+SUITES: dict[str, Callable[[], Iterable[Case]]] = {
+    "ONNX's node tests of LSTM, GRU and RNN": node_tests.cases,
+    "Nodes with one option": one_option,
+    "Nodes with many options": many_options,
+    "Models of PyTorch's tests, exported with `dynamo=False`": torch_script,
+    "Those without packed sequences, with `dynamo=True`": dynamo,
+}
+
+
+def installed() -> dict[str, Program]:
+    """The programs by their names with versions."""
+    found = {}
+    for name, (package, program) in PROGRAMS.items():
+        if not package:
+            found[name] = program
+        elif importlib.util.find_spec(package):
+            found[f"{name} {importlib.metadata.version(package).partition('-')[0]}"] = program
+    return found
+
+
+def cell(verdicts: Iterable[Verdict]) -> str:
+    """The number of each kind that occurs."""
+    count = Counter(each.kind for each in verdicts)
+    kinds = [f"{count[kind]} {kind}" for kind in (RIGHT, REFUSED, WRONG) if count[kind]]
+    return ", ".join(kinds)
+
+
+def row(title: str, own: Iterable[Case], programs: Iterable[Program]) -> tuple[str, list[Verdict]]:
+    """A row of the table, and the verdicts of the first program."""
+    known = [*own]
+    verdicts = [[cases.verdict(case, program) for case in known] for program in programs]
+    cells = [title, str(len(known)), *map(cell, verdicts)]
+    return f"| {' | '.join(cells)} |", verdicts[0]
+
+
+def refusals(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """A line for each kind of refusals of sessions."""
+    count: Counter[str] = Counter()
+    for each in verdicts:
+        if each.kind == REFUSED:
+            reasons = [reason for part, reason in nodes.REFUSED.items() if part in each.text]
+            own = each.text.partition("\n")[0].rpartition("): ")[2]
+            count[reasons[0] if reasons else f"{own}."] += 1
+    for reason, number in count.most_common():
+        yield textwrap.fill(f"* {number}: {reason}", 100, subsequent_indent="  ")
+
+
+def page() -> str:
+    """The text of the page."""
+    programs = installed()
+    head = [f"| {' | '.join([first, 'Cases', *programs])} |" for first in ("Suite", "Option")]
+    line = "|---" * (2 + len(programs)) + "|"
+    found = [row(title, suite(), programs.values()) for title, suite in SUITES.items()]
+    options = [
+        row(TITLES.get(option, f"`{option}`"), of_option(option), programs.values())[0]
+        for option in nodes.singles()
+    ]
+    said = [*refusals(verdict for _, verdicts in found for verdict in verdicts)]
+    others = [OTHERS] if any("Runtime" in name for name in programs) else []
+    others += [OTHERS_OPENVINO] if any("OpenVINO" in name for name in programs) else []
+    parts = [
+        HEAD,
+        "\n".join([head[0], line, *(text for text, _ in found)]) + "\n",
+        OPEN,
+        *others,
+        OPTIONS_HEAD,
+        "\n".join([head[1], line, *options]) + "\n",
+        "## What sessions refuse\n",
+        "\n".join(said) + "\n" if said else "Nothing of these.\n",
+    ]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    with contextlib.redirect_stdout(sys.stderr):  # PyTorch prints
+        text = page()
+    print(text, end="")
