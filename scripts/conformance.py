@@ -39,9 +39,9 @@ page; tests count the second column.
 """
 OPEN = """\
 Where ONNX's specification says nothing, the expected results are those of ONNX Runtime: outputs
-behind a length are zero, and so are the final states of a row without steps. The oracle of the
-nodes equals ONNX Runtime in all of them, if `layout` is 0 and the oracle leaves out the clip before
-h.
+behind a length are zero. The oracle of the nodes equals ONNX Runtime in all of them, if `layout` is
+0 and the oracle leaves out the clip before h. No node has a row without steps and initial states:
+there ONNX Runtime returns zeros, a session the initial states.
 """
 OPTIONS_HEAD = """\
 ## Nodes by their option

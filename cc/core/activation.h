@@ -89,6 +89,8 @@ struct LstmActivations {
   Activation state = Activation::kTanh;
   ActivationNumbers numbers[3];  // of the gates, the candidate, the state
   double bound = 0;  // arguments are clipped to [-bound, bound]; 0: they are not
+  // Whether f is 1 - i. Read by cells with SelectedActivations, forward only.
+  bool couples_forget_gate = false;
 };
 
 // Whether the derivative depends on the argument, because the function takes a

@@ -30,7 +30,8 @@ struct KerasLayer {
     const LstmActivations& f = options.activations;
     return f.state == Activation::kTanh &&
            f.gate[kGateC] == Activation::kTanh &&
-           f.gate[kGateI] == Activation::kSigmoid && f.bound == 0;
+           f.gate[kGateI] == Activation::kSigmoid && f.bound == 0 &&
+           !f.couples_forget_gate;
   }
   Fill fill() const {
     return zero_output_for_mask ? Fill::kZero : Fill::kPrevious;

@@ -105,7 +105,7 @@ struct LstmCellOf {
                                           V cs_prev, const Parameters& with) {
     Outputs y;
     y.i = Gate(kGateI, z, cs_prev, with);
-    y.f = Gate(kGateF, z, cs_prev, with);
+    y.f = Couples(with) ? 1 - y.i : Gate(kGateF, z, cs_prev, with);
     y.ci = Gate(kGateC, z, cs_prev, with);
     y.cs = Clip(y.i * y.ci + y.f * cs_prev, with);
     y.o = Gate(kGateO, z, kNewStateGate == kGateO ? y.cs : cs_prev, with);
@@ -197,6 +197,12 @@ struct LstmCellOf {
  private:
   static TF_LSTM_OPS_INLINE constexpr bool PeepholeOf(int p) {
     return p != kGateC || kNewStateGate < 0;
+  }
+  static TF_LSTM_OPS_INLINE bool Couples(const Parameters& with) {
+    if constexpr (kSelectsActivations) {
+      return with.options->activations.couples_forget_gate;
+    }
+    return false;
   }
   // The argument of a gate's activation, with the state that its peephole
   // reads, and the activation.

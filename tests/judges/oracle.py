@@ -2,8 +2,8 @@
 
 The text is that of `onnx.defs.get_schema`, opset 22. It shares no code with the package under test
 and none with ``onnx.reference``, which ignores lengths, clips and activations. What the text leaves
-open is as in ONNX Runtime: outputs behind a length are zero, a row without steps has zeros in Y_h
-and Y_c, and coupled gates are f = 1 - i. One row and one step are computed at a time.
+open is as in ONNX Runtime: outputs behind a length are zero, and coupled gates are f = 1 - i. A row
+without steps ends with its initial states. One row and one step are computed at a time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ def run(
     op: str,
     inputs: Mapping[str, Array],
     attributes: Mapping[str, Any],
-    clips_cell_state: bool = True,
+    is_of_onnx_runtime: bool = False,
 ) -> dict[str, Array]:
     """The outputs of a node.
 
@@ -49,8 +49,9 @@ def run(
       op: "LSTM", "GRU" or "RNN".
       inputs: by their names in the text; those that are absent are missing.
       attributes: by their names.
-      clips_cell_state: False: what goes into h is not clipped, which the text asks for and ONNX
-        Runtime leaves out (onnxruntime#27224).
+      is_of_onnx_runtime: True: what ONNX Runtime computes where it differs. It does not clip what
+        goes into h, which the text asks for (onnxruntime#27224). A row without steps ends with
+        zeros, of which the text says nothing.
 
     Returns:
       Y, Y_h and, of an LSTM, Y_c.
@@ -75,14 +76,14 @@ def run(
     Y, Y_h, Y_c = np.zeros((steps, D, batch, H)), np.zeros((D, batch, H)), np.zeros((D, batch, H))
     for d in range(D):
         backwards = attributes.get("direction", "forward") == "reverse" or d == 1
-        step = STEPS[op](W[d], R[d], B[d], P[d], functions[d], attributes, clips_cell_state)
+        step = STEPS[op](W[d], R[d], B[d], P[d], functions[d], attributes, not is_of_onnx_runtime)
         for n in range(batch):
             h, c = initial["initial_h"][d, n], initial["initial_c"][d, n]
             order = range(int(lengths[n]))
             for t in reversed(order) if backwards else order:
                 h, c = step(x[t, n], h, c)
                 Y[t, d, n] = h
-            if lengths[n]:
+            if lengths[n] or not is_of_onnx_runtime:
                 Y_h[d, n], Y_c[d, n] = h, c
     if batch_first:
         Y, Y_h, Y_c = Y.transpose(2, 0, 1, 3), Y_h.swapaxes(0, 1), Y_c.swapaxes(0, 1)
@@ -112,7 +113,7 @@ def clipped(function: Any, alpha: float, beta: float, clip: float) -> Any:
     return of
 
 
-def lstm_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ignore[no-untyped-def]
+def lstm_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type: ignore[no-untyped-def]
     H = R.shape[1]
     Wi, Wo, Wf, Wc = np.split(W, 4)
     Ri, Ro, Rf, Rc = np.split(R, 4)
@@ -134,7 +135,7 @@ def lstm_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ign
     return step
 
 
-def gru_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ignore[no-untyped-def]
+def gru_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type: ignore[no-untyped-def]
     Wz, Wr, Wh = np.split(W, 3)
     Rz, Rr, Rh = np.split(R, 3)
     Wbz, Wbr, Wbh, Rbz, Rbr, Rbh = np.split(B, 6)
@@ -152,7 +153,7 @@ def gru_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: igno
     return step
 
 
-def rnn_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ignore[no-untyped-def]
+def rnn_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type: ignore[no-untyped-def]
     Wb, Rb = np.split(B, 2)
     (f,) = functions
 

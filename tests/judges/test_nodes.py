@@ -89,7 +89,7 @@ def test_oracle_is_onnx_runtime(op: str) -> None:
         if own != op:
             continue
         case = nodes.case(op, {**chosen, "layout": 0})
-        results = oracle.run(op, case.named, case.attributes, clips_cell_state=False)
+        results = oracle.run(op, case.named, case.attributes, is_of_onnx_runtime=True)
         want = [results[output] for output in case.node.output if output]
         assert not errors(onnx_runtime(case)[0], want), name
 

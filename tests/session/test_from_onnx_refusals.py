@@ -139,10 +139,6 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         with_operand("LSTM", "x w r b n", {"n": ("B",)}),
         ["LSTM_y (LSTM)", "lengths of sequences"],
     ),
-    "coupled gates of another function": (
-        recurrent("LSTM", input_forget=1, activations=["Tanh", "Tanh", "Tanh"]),
-        ["LSTM_y", "couples the input"],
-    ),
     "an unknown activation": (
         recurrent("LSTM", activations=["Sigmoid", "ScaledTanh", "ScaledTanh"]),
         ["LSTM_y", "activation scaledtanh"],

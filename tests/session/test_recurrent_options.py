@@ -178,7 +178,7 @@ def test_states_of_another_shape(rng: Any) -> None:
 WRONG = {
     "a number that is no number": (0, np.nan),
     "a negative bound": (6, -1.0),
-    "a number behind the bound": (7, 1.0),
+    "neither coupled nor not": (7, 0.5),
 }
 
 

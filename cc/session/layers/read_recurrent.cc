@@ -20,8 +20,9 @@ enum FileCell : uint32_t {
 enum Directions : uint32_t { kForwards = 1, kBackwards = 2, kBoth = 3 };
 
 // Numbers in the array `functions`: alpha and beta of the functions of the
-// gates, the candidate and the cell state, the bound of their arguments, 0.
-constexpr int kFunctionNumbers = 8;
+// gates, the candidate and the cell state; the bound of their arguments; of an
+// LSTM 1 where the forget gate is 1 - i, else 0.
+constexpr int kBound = 6, kCouples = 7, kFunctionNumbers = 8;
 
 bool HasLayerNorm(uint32_t cell) {
   return cell == kLayerNormLstmCell || cell == kLayerNormGruCell;
@@ -63,8 +64,9 @@ LstmActivations ReadFunctions(NodeReader* reader, uint32_t cell) {
       reader->FunctionNumbers(read.has_numbers, kFunctionNumbers);
   if (numbers == nullptr) return functions;
   for (int k = 0; k < kFunctionNumbers; ++k) {
-    if (std::isfinite(numbers[k]) && (k < 6 || numbers[k] >= 0) &&
-        (k < 7 || numbers[k] == 0)) {
+    const bool may_couple = cell == kLstmCell && numbers[k] == 1;
+    if (std::isfinite(numbers[k]) && (k < kBound || numbers[k] >= 0) &&
+        (k < kCouples || numbers[k] == 0 || may_couple)) {
       continue;
     }
     reader->Fail("number %d of its functions is %g", k, numbers[k]);
@@ -72,7 +74,8 @@ LstmActivations ReadFunctions(NodeReader* reader, uint32_t cell) {
   for (int k = 0; k < 3; ++k) {
     functions.numbers[k] = {numbers[2 * k], numbers[2 * k + 1]};
   }
-  functions.bound = numbers[6];
+  functions.bound = numbers[kBound];
+  functions.couples_forget_gate = numbers[kCouples] == 1;
   return functions;
 }
 

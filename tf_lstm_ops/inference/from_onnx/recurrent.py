@@ -45,7 +45,6 @@ _FIXED = [
     for f in _activations.TABLE
     if f.is_of_cells and f.onnx_cell
 ]
-_SIGMOID = _activations.BY_NAME["sigmoid"].number
 _Function = tuple[int, float, float]  # the number in the file, alpha and beta
 
 
@@ -287,7 +286,7 @@ def _parts(read: RecurrentNode) -> list[_Part]:
     """The node, or each of its directions where they have different functions."""
     functions = _functions(read)
     if len({*functions}) == 1:
-        return [_Part(_uncoupled(read, functions[0]), functions[0], 0)]
+        return [_Part(read, functions[0], 0)]
     found = []
     for d, own in enumerate(functions):
         arrays: dict[str, Any] = {
@@ -296,7 +295,7 @@ def _parts(read: RecurrentNode) -> list[_Part]:
             if (array := getattr(read, name)) is not None
         }
         part = dataclasses.replace(read, direction=("forward", "reverse")[d], **arrays)
-        found.append(_Part(_uncoupled(part, own), own, d))
+        found.append(_Part(part, own, d))
     return found
 
 
@@ -333,37 +332,6 @@ def _numbered(name: str, number: int, pair: Sequence[float | None]) -> _Function
     return number, pair[0] or 0.0, pair[1] or 0.0
 
 
-def _uncoupled(read: RecurrentNode, functions: Sequence[_Function]) -> RecurrentNode:
-    """A node whose forget gate has weights of its own, f = 1 - i = a(-z) of the input gate's z."""
-    if not read.input_forget:
-        return read
-    number, _, beta = functions[0]
-    is_symmetric = number in (_SIGMOID, _activations.BY_NAME["hard_sigmoid"].number)
-    if not is_symmetric and (number != _activations.OF_NODES["hardsigmoid"].number or beta != 0.5):
-        refuse(
-            "it couples the input and the forget gate, which a session computes with sigmoid, or "
-            "hard sigmoid with beta=0.5"
-        )
-    size = read.R.shape[2]
-
-    def coupled(array: Array, gates: str, axis: int) -> Array:
-        found = array.copy()
-        parts = np.split(found, found.shape[axis] // size, axis)  # views
-        for k in range(0, len(parts), len(gates)):
-            parts[k + gates.index("f")][...] = -parts[k + gates.index("i")]
-        return found
-
-    changed: dict[str, Any] = {
-        name: coupled(array, gates, 1)
-        for name, gates in (
-            *(("W", _cells.LSTM.onnx), ("R", _cells.LSTM.onnx), ("B", _cells.LSTM.onnx)),
-            ("P", _cells.ONNX_PEEPHOLES),
-        )
-        if (array := getattr(read, name)) is not None
-    }
-    return dataclasses.replace(read, **changed)
-
-
 def _layer(
     call: Call, part: _Part, is_sequence: bool, needs_states: bool, has_lengths: bool
 ) -> Any:
@@ -386,7 +354,7 @@ def _layer(
     # ONNX keeps the order of the steps in all directions.
     layer.records = [
         dataclasses.replace(
-            with_functions(record, part.functions, read.clip or 0.0),
+            with_functions(record, part.functions, read.clip or 0.0, read.input_forget),
             flags=record.flags & ~file.ORDER_OF_COMPUTATION,
         )
         for record in layer.records

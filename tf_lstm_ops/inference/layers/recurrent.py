@@ -17,9 +17,9 @@ from tf_lstm_ops.inference.layers.base import Layer
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 
 _FUNCTIONS = tuple(file.FUNCTIONS)
-# Of the numbers of functions in the file: alpha and beta of each place, then the bound.
+# Of the numbers of functions in the file: alpha and beta of each place, the bound, the coupling.
 _PLACES = {"recurrent_activation": 0, "activation": 1}
-_FUNCTION_NUMBERS, _BOUND = 8, 6
+_FUNCTION_NUMBERS, _BOUND, _COUPLES = 8, 6, 7
 
 
 class Recurrent(Layer):
@@ -103,7 +103,10 @@ def _function(name: str, function: str) -> int:
 
 
 def with_functions(
-    record: file.Layer, functions: Sequence[tuple[int, float, float]], bound: float = 0.0
+    record: file.Layer,
+    functions: Sequence[tuple[int, float, float]],
+    bound: float = 0.0,
+    couples: bool = False,
 ) -> file.Layer:
     """A record with functions that have numbers.
 
@@ -112,6 +115,7 @@ def with_functions(
       functions: the number of each function in the file, its alpha and beta, in the order of
         `Cell.activations`.
       bound: to which the arguments of all functions are clipped; 0: they are not.
+      couples: whether the forget gate of an LSTM is 1 - i.
 
     Returns:
       The record.
@@ -123,7 +127,7 @@ def with_functions(
     numbers = np.zeros(_FUNCTION_NUMBERS, np.float32)
     for place, (_, alpha, beta) in zip(places, functions, strict=True):
         numbers[2 * place : 2 * place + 2] = alpha, beta
-    numbers[_BOUND] = bound
+    numbers[_BOUND], numbers[_COUPLES] = bound, couples
     of_place = {place: number for place, (number, *_) in zip(places, functions, strict=True)}
     state = of_place.get(2, of_place[1])
     arrays = [dict(each) for each in record.arrays]
