@@ -113,7 +113,7 @@ def clipped(function: Any, alpha: float, beta: float, clip: float) -> Any:
     return of
 
 
-def lstm_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type: ignore[no-untyped-def]
+def lstm_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ignore[no-untyped-def]
     H = R.shape[1]
     Wi, Wo, Wf, Wc = np.split(W, 4)
     Ri, Ro, Rf, Rc = np.split(R, 4)
@@ -135,7 +135,7 @@ def lstm_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # typ
     return step
 
 
-def gru_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type: ignore[no-untyped-def]
+def gru_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ignore[no-untyped-def]
     Wz, Wr, Wh = np.split(W, 3)
     Rz, Rr, Rh = np.split(R, 3)
     Wbz, Wbr, Wbh, Rbz, Rbr, Rbh = np.split(B, 6)
@@ -153,7 +153,7 @@ def gru_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type
     return step
 
 
-def rnn_step(W, R, B, P, functions, attributes, not is_of_onnx_runtime):  # type: ignore[no-untyped-def]
+def rnn_step(W, R, B, P, functions, attributes, clips_cell_state):  # type: ignore[no-untyped-def]
     Wb, Rb = np.split(B, 2)
     (f,) = functions
 
