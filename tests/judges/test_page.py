@@ -29,9 +29,14 @@ def test_suite(title: str) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("title", sorted(OF_TORCH))
+@pytest.mark.parametrize(
+    "title",
+    [
+        pytest.param(title, marks=pytest.mark.slow if "=True" in title else pytest.mark.full)
+        for title in sorted(OF_TORCH)
+    ],
+)
 def test_suite_of_torch(title: str) -> None:
     pytest.importorskip("torch", reason="exports the models")
     assert_row(script.row(title, SUITES[title](), [ours])[0])

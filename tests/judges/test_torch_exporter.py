@@ -39,9 +39,14 @@ def test_all_sessions() -> None:
     assert not {name: each for name, each in found.items() if each.kind != RIGHT}
 
 
-@pytest.mark.full
 @needs_onnxscript
-@pytest.mark.parametrize("name", [name for name in UNPACKED if "dropout" not in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if k % 5 else pytest.mark.full)
+        for k, name in enumerate(UNPACKED)
+    ],
+)
 def test_session_of_the_newer_exporter(name: str) -> None:
     """Its files have the number of steps of the example."""
     case = torch_exporter.case(COMBINATIONS[name], dynamo=True)
@@ -55,12 +60,3 @@ def test_no_wrong_steps_of_the_newer_exporter(name: str) -> None:
     """A file that fixes the number of steps refuses another one."""
     case = torch_exporter.case(COMBINATIONS[name], dynamo=True, other_steps=True)
     assert verdict(case, ours).kind == REFUSED
-
-
-@needs_onnxscript
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in UNPACKED if "dropout" in name])
-def test_dropout_of_the_newer_exporter(name: str) -> None:
-    """It does nothing."""
-    case = torch_exporter.case(COMBINATIONS[name], dynamo=True)
-    assert verdict(case, ours) == (RIGHT, "")
