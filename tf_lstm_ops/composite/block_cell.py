@@ -140,69 +140,54 @@ def _split_weights(w: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return w[:inputs], w[inputs:]
 
 
+def _operands(inputs: dict[str, tf.Tensor], use_peephole: bool) -> list[Any]:
+    """x, cs_prev, h_prev, w, b and the peepholes, which may be None, in the type to compute in."""
+    names = ("x", "cs_prev", "h_prev", "w", "b", "wci", "wcf", "wco")
+    dtype = compute_dtype(inputs["x"].dtype)
+    *values, b, wci, wcf, wco = cast([inputs[name] for name in names], dtype)
+    if use_peephole:
+        return [*values, b, Peephole(wci, wcf, wco)]
+    return [*values, with_unused(b, wci, wcf, wco), None]
+
+
 def lstm_block_cell(
-    x: tf.Tensor,
-    cs_prev: tf.Tensor,
-    h_prev: tf.Tensor,
-    w: tf.Tensor,
-    wci: tf.Tensor,
-    wcf: tf.Tensor,
-    wco: tf.Tensor,
-    b: tf.Tensor,
-    *,
-    forget_bias: float,
-    cell_clip: float,
-    use_peephole: bool,
+    *, forget_bias: float, cell_clip: float, use_peephole: bool, **inputs: tf.Tensor
 ) -> list[tf.Tensor]:
     """LSTMBlockCell.
 
     Args:
-      x, cs_prev, h_prev, w, wci, wcf, wco, b: as the op takes them.
       forget_bias, cell_clip, use_peephole: the op's attributes.
+      **inputs: its inputs.
 
     Returns:
       The seven outputs of the op.
     """
-    dtype = x.dtype
-    values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
-    x, cs_prev, h_prev, w, *weights, b = values
-    b = b if use_peephole else with_unused(b, *weights)
+    x, cs_prev, h_prev, w, b, peephole = _operands(inputs, use_peephole)
     z = Gates.split(tf.matmul(tf.concat([x, h_prev], axis=-1), w) + b, _cells.BLOCK)
-    peephole = Peephole(*weights) if use_peephole else None
-    return cast(_cell_forward(z._replace(f=z.f + forget_bias), cs_prev, peephole, cell_clip), dtype)
+    y = _cell_forward(z._replace(f=z.f + forget_bias), cs_prev, peephole, cell_clip)
+    return cast(y, inputs["x"].dtype)
 
 
 def block_lstm(
-    seq_len_max: Any,
-    x: tf.Tensor,
-    cs_prev: tf.Tensor,
-    h_prev: tf.Tensor,
-    w: tf.Tensor,
-    wci: tf.Tensor,
-    wcf: tf.Tensor,
-    wco: tf.Tensor,
-    b: tf.Tensor,
     *,
     gate_order: str,
+    seq_len_max: Any,
     forget_bias: float = 0.0,
     cell_clip: float,
     use_peephole: bool,
+    **inputs: tf.Tensor,
 ) -> list[tf.Tensor]:
     """BlockLSTM and BlockLSTMV2.
 
     Args:
-      seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as the ops take them.
       gate_order: "ICFO" for BlockLSTM, "IFCO" for BlockLSTMV2.
       forget_bias, cell_clip, use_peephole: the ops' attributes; V2 has no forget_bias.
+      seq_len_max, **inputs: their inputs.
 
     Returns:
       The seven outputs of the op.
     """
-    dtype = x.dtype
-    values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
-    x, cs_prev, h_prev, w, *weights, b = values
-    b = b if use_peephole else with_unused(b, *weights)
-    peephole = Peephole(*weights) if use_peephole else None
+    x, cs_prev, h_prev, w, b, peephole = _operands(inputs, use_peephole)
     kernel, recurrent_kernel = _split_weights(w, x)
 
     def cell(z: tf.Tensor, _: Any, cs: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
@@ -215,7 +200,7 @@ def block_lstm(
     zero = tf.zeros_like(tf.tile(cs_prev, [1, _OUTPUTS]))
     initial = [zero, cs_prev, h_prev]
     outputs, _, _ = scan(cell, z, valid, initial, reverse=False, zero_output=True)
-    return cast(tf.split(outputs, _OUTPUTS, axis=-1), dtype)
+    return cast(tf.split(outputs, _OUTPUTS, axis=-1), inputs["x"].dtype)
 
 
 def lstm_block_cell_grad(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -18,31 +19,22 @@ _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
 
 
 @contextlib.contextmanager
-def plain_ops() -> Iterator[None]:
-    """A context in which this thread runs and traces plain TensorFlow ops only.
-
-    Yields:
-      None.
-    """
-    token = _asked_for.set(True)
+def _with(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _asked_for.reset(token)
+        variable.reset(token)
 
 
-@contextlib.contextmanager
-def in_derivatives() -> Iterator[None]:
-    """A context in which loops are such that TensorFlow's pfor can vectorize their gradients.
+def plain_ops() -> contextlib.AbstractContextManager[None]:
+    """A context in which this thread runs and traces plain TensorFlow ops only."""
+    return _with(_asked_for, True)
 
-    Yields:
-      None.
-    """
-    token = _in_pfor.set(True)
-    try:
-        yield
-    finally:
-        _in_pfor.reset(token)
+
+def in_derivatives() -> contextlib.AbstractContextManager[None]:
+    """A context in which loops are such that TensorFlow's pfor can vectorize their gradients."""
+    return _with(_in_pfor, True)
 
 
 def differentiable_in_pfor() -> bool:
@@ -54,21 +46,13 @@ def differentiable_in_pfor() -> bool:
     return _in_pfor.get()
 
 
-@contextlib.contextmanager
-def unrolled(steps: int) -> Iterator[None]:
+def unrolled(steps: int) -> contextlib.AbstractContextManager[None]:
     """A context in which composites write sequences of few steps as one graph without a loop.
 
     Args:
       steps: the longest such sequence. A sequence of an unknown number of steps stays a loop.
-
-    Yields:
-      None.
     """
-    token = _unrolled_steps.set(steps)
-    try:
-        yield
-    finally:
-        _unrolled_steps.reset(token)
+    return _with(_unrolled_steps, steps)
 
 
 def is_unrolled(steps: int | None) -> bool:

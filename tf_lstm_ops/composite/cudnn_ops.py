@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tf_lstm_ops.composite.common import Composite, with_unused
-from tf_lstm_ops.composite.cudnn_rnn import cudnn_rnn, cudnn_rnn_backprop, model_of
+from tf_lstm_ops.composite.cudnn_rnn import (
+    cudnn_rnn,
+    cudnn_rnn_backprop,
+    model_attributes,
+    model_of,
+)
 from tf_lstm_ops.cudnn_layout import Model
-
-_MODEL = ("rnn_mode", "input_mode", "direction", "num_proj", "time_major")
 
 
 def rnn(
@@ -47,7 +49,7 @@ def rnn(
     Raises:
       ValueError: two shapes do not fit together, or a size that must be static is not.
     """
-    settings = _model_attributes(attributes)
+    settings = model_attributes(attributes)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if settings["rnn_mode"] != "lstm":
         params = with_unused(params, input_c)
@@ -92,7 +94,7 @@ def rnn_backprop(
       ValueError: there is dropout, whose mask reserve_space has in the kernel's own format; or as
         `rnn`.
     """
-    settings = _model_attributes(others)
+    settings = model_attributes(others)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if _drops(model, dropout):
         raise ValueError(
@@ -102,11 +104,6 @@ def rnn_backprop(
     inputs = [input, input_h, input_c, params]
     output_grads = [output_backprop, output_h_backprop, output_c_backprop]
     return cudnn_rnn_backprop(inputs, output_grads, sequence_lengths, None, **settings)
-
-
-def _model_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    given = {"num_proj": 0, "time_major": True, **attributes}
-    return {name: given[name] for name in _MODEL}
 
 
 def _drops(model: Model, dropout: float) -> bool:
@@ -145,13 +142,13 @@ def checked_model(
     return model_of(input, input_h, input_c, **settings)
 
 
-def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Tensor]:
+def params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
     """CudnnRNNParamsSize.
 
     Args:
-      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
       S: the type of the result.
-      **attributes: the op's other attributes.
+      **model: num_layers, num_units, input_size, scalars that are known while tracing; and the
+        op's other attributes.
 
     Returns:
       The op's output, [1].
@@ -159,7 +156,7 @@ def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Te
     Raises:
       InvalidArgumentError: the size does not fit into S.
     """
-    size = _model_of_sizes(sizes, attributes).size()
+    size = _model_of_sizes(**model).size()
     if size > S.max:  # tf.constant would drop the high bits
         text = f"params has {size} elements, which overflows {S.name}"
         raise tf.errors.InvalidArgumentError(None, None, text)
@@ -167,14 +164,13 @@ def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Te
 
 
 def canonical_to_params(
-    *sizes: tf.Tensor, weights: list[tf.Tensor], biases: list[tf.Tensor], **attributes: Any
+    *, weights: list[tf.Tensor], biases: list[tf.Tensor], **model: Any
 ) -> list[tf.Tensor]:
     """CudnnRNNCanonicalToParams and V2. The buffer is in the order of the lists.
 
     Args:
-      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
       weights, biases: as the ops take them.
-      **attributes: the ops' attributes.
+      **model: as of `params_size`.
 
     Returns:
       The op's output.
@@ -183,7 +179,7 @@ def canonical_to_params(
       ValueError: a list is of another length, or a tensor of another size.
     """
     flat = []
-    for name, values, shapes in _canonical(sizes, attributes, weights=weights, biases=biases):
+    for name, values, shapes in _canonical(model, weights=weights, biases=biases):
         for n, (value, shape) in enumerate(zip(values, shapes, strict=True)):
             if value.shape.num_elements() not in (None, math.prod(shape)):
                 raise ValueError(
@@ -195,19 +191,14 @@ def canonical_to_params(
 
 
 def params_to_canonical(
-    *sizes: tf.Tensor,
-    params: tf.Tensor,
-    num_params_weights: int,
-    num_params_biases: int,
-    **attributes: Any,
+    *, params: tf.Tensor, num_params_weights: int, num_params_biases: int, **model: Any
 ) -> list[tf.Tensor]:
     """CudnnRNNParamsToCanonicalV2.
 
     Args:
-      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
       params: as the op takes it.
       num_params_weights, num_params_biases: the op's attributes.
-      **attributes: the others.
+      **model: as of `params_size`.
 
     Returns:
       The weights, then the biases.
@@ -216,44 +207,36 @@ def params_to_canonical(
       ValueError: a list is of another length.
     """
     counts = {"weights": range(num_params_weights), "biases": range(num_params_biases)}
-    shapes = [shape for _, _, each in _canonical(sizes, attributes, **counts) for shape in each]
+    shapes = [shape for _, _, each in _canonical(model, **counts) for shape in each]
     values = tf.split(params, [math.prod(shape) for shape in shapes])
     return [tf.reshape(value, shape) for value, shape in zip(values, shapes, strict=True)]
 
 
-def _params_to_canonical_v1(*sizes: Any, num_params: int, **others: Any) -> list[tf.Tensor]:
+def _params_to_canonical_v1(*, num_params: int, **others: Any) -> list[tf.Tensor]:
     counts = {"num_params_weights": num_params, "num_params_biases": num_params}
-    return params_to_canonical(*sizes, **counts, **others)
+    return params_to_canonical(**counts, **others)
 
 
-def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) -> Model:
+def _model_of_sizes(**given: Any) -> Model:
     """The model of num_layers, num_units and input_size, which must be known while tracing."""
-    values = [tf.get_static_value(size) for size in sizes]
-    for name, value in zip(("num_layers", "num_units", "input_size"), values, strict=True):
-        if value is None:
+    sizes = []
+    for name in ("input_size", "num_units", "num_layers"):
+        if (value := tf.get_static_value(given[name])) is None:
             raise ValueError(f"{name} must be a constant where only plain TensorFlow ops may run")
-    layers, units, inputs = map(int, values)
-    return Model(
-        mode=attributes["rnn_mode"],
-        input_size=inputs,
-        units=units,
-        num_layers=layers,
-        directions=2 if attributes["direction"] == "bidirectional" else 1,
-        projection_size=attributes.get("num_proj", 0),
-        input_mode=attributes["input_mode"],
-    )
+        sizes.append(int(value))
+    directions = 2 if given["direction"] == "bidirectional" else 1
+    projection = given.get("num_proj", 0)
+    return Model(given["rnn_mode"], *sizes, directions, projection, given["input_mode"])
 
 
-def _canonical(
-    sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any], **lists: Any
-) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
+def _canonical(given: dict[str, Any], **lists: Any) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
     """For weights and biases the name, the list given and the shapes that are due: one for each
     gate of each region of the buffer, in its order.
 
     Raises:
       ValueError: a list is of another length.
     """
-    model = _model_of_sizes(sizes, attributes)
+    model = _model_of_sizes(**given)
     due: dict[str, list[tuple[int, ...]]] = {"weights": [], "biases": []}
     for region in model.regions():
         name = "biases" if region.kind.endswith("bias") else "weights"
@@ -267,15 +250,6 @@ def _canonical(
     return [(name, lists[name], shapes) for name, shapes in due.items()]
 
 
-def _sizes_first(function: Callable[..., list[tf.Tensor]]) -> Composite:
-    def composite(
-        *, num_layers: Any, num_units: Any, input_size: Any, **others: Any
-    ) -> list[tf.Tensor]:
-        return function(num_layers, num_units, input_size, **others)
-
-    return composite
-
-
 COMPOSITES: dict[str, Composite] = {
     "CudnnRNN": functools.partial(rnn, version=1),
     "CudnnRNNV2": functools.partial(rnn, version=2),
@@ -283,9 +257,9 @@ COMPOSITES: dict[str, Composite] = {
     "CudnnRNNBackprop": rnn_backprop,
     "CudnnRNNBackpropV2": rnn_backprop,
     "CudnnRNNBackpropV3": rnn_backprop,
-    "CudnnRNNParamsSize": _sizes_first(params_size),
-    "CudnnRNNCanonicalToParams": _sizes_first(canonical_to_params),
-    "CudnnRNNCanonicalToParamsV2": _sizes_first(canonical_to_params),
-    "CudnnRNNParamsToCanonical": _sizes_first(_params_to_canonical_v1),
-    "CudnnRNNParamsToCanonicalV2": _sizes_first(params_to_canonical),
+    "CudnnRNNParamsSize": params_size,
+    "CudnnRNNCanonicalToParams": canonical_to_params,
+    "CudnnRNNCanonicalToParamsV2": canonical_to_params,
+    "CudnnRNNParamsToCanonical": _params_to_canonical_v1,
+    "CudnnRNNParamsToCanonicalV2": params_to_canonical,
 }

@@ -17,19 +17,12 @@ import tensorflow as tf
 from tf_lstm_ops import _placement, _tf_private, converters
 from tf_lstm_ops.composite.common import copy_of_reserve
 from tf_lstm_ops.composite.cudnn_ops import checked_model
+from tf_lstm_ops.composite.cudnn_rnn import model_attributes
 
 _INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 _VERSIONS = ("", "V2", "V3")
 FORWARD = tuple(f"CudnnRNN{version}" for version in _VERSIONS)
 BACKWARD = tuple(f"CudnnRNNBackprop{version}" for version in _VERSIONS)
-# What determines the sizes, and the ops' defaults.
-_MODEL = {
-    "rnn_mode": "lstm",
-    "input_mode": "linear_input",
-    "direction": "unidirectional",
-    "num_proj": 0,
-    "time_major": True,
-}
 
 
 @functools.cache
@@ -131,10 +124,7 @@ def forward(
     """
     if input.dtype == tf.bfloat16:
         wide = forward(
-            tf.cast(input, tf.float32),
-            tf.cast(input_h, tf.float32),
-            tf.cast(input_c, tf.float32),
-            tf.cast(params, tf.float32),
+            *(tf.cast(v, tf.float32) for v in (input, input_h, input_c, params)),
             sequence_lengths,
             is_training=is_training,
             dropout=dropout,
@@ -261,8 +251,7 @@ def _checked_params(
     settings: dict[str, Any],
 ) -> tf.Tensor:
     """params, after a check of its size, which TensorFlow's kernel does not check."""
-    attributes = {name: settings.get(name, default) for name, default in _MODEL.items()}
-    size = checked_model(x, h, c, lengths, attributes).size()
+    size = checked_model(x, h, c, lengths, model_attributes(settings)).size()
     if not params.shape.is_compatible_with([size]):
         raise ValueError(f"params must have shape [{size}] but has {params.shape}")
     return tf.ensure_shape(params, [size])
