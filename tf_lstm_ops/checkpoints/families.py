@@ -104,9 +104,8 @@ def _is_lstm(name: str, contents: Contents) -> bool:
 
     An attribute of an object may have any name, so that of the class must be there.
     """
-    return ("lstm_cell" if contents.objects is not None else "lstm") in name.rpartition("/")[
-        2
-    ].lower()
+    wanted = "lstm" if contents.objects is None else "lstm_cell"
+    return wanted in name.rpartition("/")[2].lower()
 
 
 def _tf1_lstm(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:

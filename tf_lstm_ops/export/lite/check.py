@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _optional, _tf_private
 from tf_lstm_ops.export import errors
-from tf_lstm_ops.export.check import ABSOLUTE, Difference, difference, steady_difference
+from tf_lstm_ops.export.check import ABSOLUTE, Difference, difference
 from tf_lstm_ops.export.lite.trace import Traced, call
 from tf_lstm_ops.export.sensitivity import (
     FLOAT32,
@@ -147,7 +147,7 @@ def _of_steady_parts(
     rounding = _ROUNDING[quantize]
     parts = steady_parts(predict, [*results.values()], rounding)
     found = {
-        name: steady_difference(tf.constant(file_results[name]), tf.constant(value), part)
+        name: difference(tf.constant(file_results[name]), tf.constant(value), part)
         for (name, value), part in zip(results.items(), parts, strict=True)
     }
     if not any(_is_rejected(each, quantize) for each in found.values()):
