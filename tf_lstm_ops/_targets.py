@@ -305,31 +305,46 @@ _CLIPPED = "ClippedStackedLSTM"
 _CLIPS = {"cell_clip": ANY, "proj_clip": ANY}
 _IN_ONNX = tuple(f.name for f in TABLE if f.is_of_cells and f.onnx_cell)
 
-
-def _layers(functions: Collection[str]) -> dict[str, Values]:
-    """All options but those of layer normalisation, and these functions."""
-    return {
+# The kernels of this package for CPUs.
+CPU = Target(
+    "the fused op has",
+    {
         _LSTM: {
-            **_functions(functions, _LSTM),
+            **_functions(OF_CELLS, _LSTM),
             **{"use_peephole": ANY, "projection_size": ANY},
             **_CLIPS,
         },
-        _GRU: _functions(functions, _GRU),
-        _RESET_BEFORE: {**_functions(functions, _GRU), "reset_after": (False,)},
+        _GRU: _functions(OF_CELLS, _GRU),
+        _RESET_BEFORE: {**_functions(OF_CELLS, _GRU), "reset_after": (False,)},
+        "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
+        "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
         _RNN: _functions(OF_PLAIN_RNN, _RNN),
         _CLIPPED: {"projection_size": ANY, **_CLIPS},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
-    }
-
-
-# The kernels of this package for CPUs, and sessions.
-_NORMALIZED = dict.fromkeys(
-    ("KerasLayerNormLSTM", "KerasLayerNormGRU"), dict.fromkeys(NORMALIZATION, ANY)
+    },
+    ("use_cudnn",),
+    _words_of_ops,
 )
-_OF_CPUS = {**_layers(OF_CELLS), **_NORMALIZED}
-CPU = Target("the fused op has", _OF_CPUS, ("use_cudnn",), _words_of_ops)
-SESSION = Target("a session has", _OF_CPUS, words=_words_of_sessions)
+SESSION = Target(
+    "a session has",
+    {
+        _LSTM: {
+            **_functions(OF_CELLS, _LSTM),
+            **{"use_peephole": ANY, "projection_size": ANY},
+            **_CLIPS,
+        },
+        _GRU: _functions(OF_CELLS, _GRU),
+        _RESET_BEFORE: {**_functions(OF_CELLS, _GRU), "reset_after": (False,)},
+        "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
+        "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
+        _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _CLIPPED: {"projection_size": ANY, **_CLIPS},
+        _STACKED_LSTM: {"projection_size": ANY},
+        _STACKED_GRU: {},
+    },
+    words=_words_of_sessions,
+)
 # The kernels of this package for NVIDIA GPUs, and TensorFlow's own op for cuDNN. With
 # recurrent_dropout each gate has multipliers of its own.
 _OF_GATES = ("dropout", "recurrent_dropout")
@@ -381,7 +396,23 @@ STACK = Target(
     _words_with_values,
 )
 # The formats of tf_lstm_ops.weights, whose arrays do not have the functions and the clips.
-WEIGHTS = Target("other formats of weights have", _layers(ANY), words=_words_of_weights)
+WEIGHTS = Target(
+    "other formats of weights have",
+    {
+        _LSTM: {
+            **_functions(ANY, _LSTM),
+            **{"use_peephole": ANY, "projection_size": ANY},
+            **_CLIPS,
+        },
+        _GRU: _functions(ANY, _GRU),
+        _RESET_BEFORE: {**_functions(ANY, _GRU), "reset_after": (False,)},
+        _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _CLIPPED: {"projection_size": ANY, **_CLIPS},
+        _STACKED_LSTM: {"projection_size": ANY},
+        _STACKED_GRU: {},
+    },
+    words=_words_of_weights,
+)
 TARGETS = {
     "CPU": CPU,
     "session": SESSION,

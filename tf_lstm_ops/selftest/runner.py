@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tf_lstm_ops import _gpu
 from tf_lstm_ops.selftest.check import Result
@@ -104,7 +104,23 @@ class Child:
         return "\n".join([f"the process ended ({how})", *lines])
 
 
-def outcomes(device: str, limit: float) -> Iterator[tuple[str, Result | None, int, int]]:
+class Event(NamedTuple):
+    """What happens to a check.
+
+    Attributes:
+      name: of the check.
+      result: None before it runs.
+      number: of the check, from 1.
+      total: the number of all checks.
+    """
+
+    name: str
+    result: Result | None
+    number: int
+    total: int
+
+
+def outcomes(device: str, limit: float) -> Iterator[Event]:
     """Runs all checks.
 
     Args:
@@ -112,8 +128,7 @@ def outcomes(device: str, limit: float) -> Iterator[tuple[str, Result | None, in
       limit: the time that a check may take, in seconds.
 
     Yields:
-      Before each check, and after it: its name; its result, None before it runs; its number, from
-      1; and the number of all checks.
+      An event before each check, and one after it.
 
     Raises:
       Ended: the child process does not start.
@@ -123,7 +138,7 @@ def outcomes(device: str, limit: float) -> Iterator[tuple[str, Result | None, in
     try:
         names = child.names
         for number, name in enumerate(names):
-            yield name, None, number + 1, len(names)
+            yield Event(name, None, number + 1, len(names))
             child = child or Child(device)
             try:
                 result = child.run(number, limit)
@@ -132,7 +147,7 @@ def outcomes(device: str, limit: float) -> Iterator[tuple[str, Result | None, in
             if child and result.error:  # which may leave the device in a bad state
                 child.end()
                 child = None
-            yield name, result, number + 1, len(names)
+            yield Event(name, result, number + 1, len(names))
     finally:
         if child:
             child.end()
