@@ -92,8 +92,10 @@ def _joined(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
     elif "recurrent_kernel" in roles:
         return
     elif "old kernel" in roles and _is_lstm(name, contents):
-        of_elmo = re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name)
-        family, note = ("ELMo", _elmo_note(name)) if of_elmo else ("TensorFlow before 1.0 LSTM", "")
+        family, note = "TensorFlow before 1.0 LSTM", ""
+        if re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name):
+            backwards = "; it runs backwards in time" if "RNN_1/RNN/" in name else ""
+            family, note = "ELMo", _ELMO + backwards
         yield _lstm(name, roles, family, cells.OLD, 1.0, note)
     elif "kernel" in roles:
         yield from _tf1_lstm(name, roles, contents)
@@ -182,7 +184,3 @@ def _of_kind(
 
 def _only(roles: Roles, *beginnings: str) -> Roles:
     return {role: roles[role] for role in roles if role.startswith(beginnings)}
-
-
-def _elmo_note(name: str) -> str:
-    return _ELMO + ("; it runs backwards in time" if "RNN_1/RNN/" in name else "")

@@ -17,20 +17,18 @@ from tf_lstm_ops.composite.cudnn_rnn import (
 )
 from tf_lstm_ops.cudnn_layout import Model
 
+_INPUTS = ("input", "input_h", "input_c", "params")
+
 
 def rnn(
-    input: tf.Tensor,
-    input_h: tf.Tensor,
-    input_c: tf.Tensor,
-    params: tf.Tensor,
-    sequence_lengths: tf.Tensor | None = None,
     *,
     version: int,
+    sequence_lengths: tf.Tensor | None = None,
     is_training: bool,
     dropout: float,
     seed: int,
     seed2: int,
-    **attributes: Any,
+    **others: Any,
 ) -> list[tf.Tensor]:
     """CudnnRNN, V2 and V3.
 
@@ -38,10 +36,10 @@ def rnn(
     chooses them.
 
     Args:
-      input, input_h, input_c, params, sequence_lengths: as the ops take them; V3 has lengths.
       version: 1, 2 or 3.
+      sequence_lengths: of V3.
       is_training, dropout, seed, seed2: the ops' attributes.
-      **attributes: the others.
+      **others: the other inputs and attributes.
 
     Returns:
       The op's outputs. reserve_space is empty: the gradient is that of the plain ops.
@@ -49,7 +47,8 @@ def rnn(
     Raises:
       ValueError: two shapes do not fit together, or a size that must be static is not.
     """
-    settings = model_attributes(attributes)
+    input, input_h, input_c, params = (others[name] for name in _INPUTS)
+    settings = model_attributes(others)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if settings["rnn_mode"] != "lstm":
         params = with_unused(params, input_c)
@@ -67,25 +66,14 @@ def rnn(
 
 
 def rnn_backprop(
-    input: tf.Tensor,
-    input_h: tf.Tensor,
-    input_c: tf.Tensor,
-    params: tf.Tensor,
-    sequence_lengths: tf.Tensor | None = None,
-    *,
-    output_backprop: tf.Tensor,
-    output_h_backprop: tf.Tensor,
-    output_c_backprop: tf.Tensor,
-    dropout: float,
-    **others: Any,
+    *, sequence_lengths: tf.Tensor | None = None, dropout: float, **others: Any
 ) -> list[tf.Tensor]:
     """CudnnRNNBackprop, V2 and V3. The forward pass is computed again.
 
     Args:
-      input, input_h, input_c, params, sequence_lengths: as the ops take them; V3 has lengths.
-      output_backprop, output_h_backprop, output_c_backprop: gradients, as the ops take them.
+      sequence_lengths: of V3.
       dropout: the ops' attribute.
-      **others: the other inputs, which are not read, and the other attributes.
+      **others: the other inputs and attributes. The outputs of the forward pass are not read.
 
     Returns:
       The op's outputs.
@@ -94,6 +82,7 @@ def rnn_backprop(
       ValueError: there is dropout, whose mask reserve_space has in the kernel's own format; or as
         `rnn`.
     """
+    input, input_h, input_c, params = (others[name] for name in _INPUTS)
     settings = model_attributes(others)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if _drops(model, dropout):
@@ -101,8 +90,8 @@ def rnn_backprop(
             f"dropout must be 0 but is {dropout}: where only plain TensorFlow ops may run, such as "
             "in XLA, its mask cannot be read from reserve_space; differentiate the forward op there"
         )
+    output_grads = [others[f"output{end}_backprop"] for end in ("", "_h", "_c")]
     inputs = [input, input_h, input_c, params]
-    output_grads = [output_backprop, output_h_backprop, output_c_backprop]
     return cudnn_rnn_backprop(inputs, output_grads, sequence_lengths, None, **settings)
 
 
@@ -142,16 +131,8 @@ def checked_model(
     return model_of(input, input_h, input_c, **settings)
 
 
-def params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
-    """CudnnRNNParamsSize.
-
-    Args:
-      S: the type of the result.
-      **model: num_layers, num_units, input_size, scalars that are known while tracing; and the
-        op's other attributes.
-
-    Returns:
-      The op's output, [1].
+def _params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
+    """CudnnRNNParamsSize, [1] of the type S.
 
     Raises:
       InvalidArgumentError: the size does not fit into S.
@@ -163,17 +144,10 @@ def params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
     return [tf.constant([size], S)]
 
 
-def canonical_to_params(
+def _canonical_to_params(
     *, weights: list[tf.Tensor], biases: list[tf.Tensor], **model: Any
 ) -> list[tf.Tensor]:
     """CudnnRNNCanonicalToParams and V2. The buffer is in the order of the lists.
-
-    Args:
-      weights, biases: as the ops take them.
-      **model: as of `params_size`.
-
-    Returns:
-      The op's output.
 
     Raises:
       ValueError: a list is of another length, or a tensor of another size.
@@ -190,18 +164,10 @@ def canonical_to_params(
     return [tf.concat(flat, axis=0)]
 
 
-def params_to_canonical(
+def _params_to_canonical(
     *, params: tf.Tensor, num_params_weights: int, num_params_biases: int, **model: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNParamsToCanonicalV2.
-
-    Args:
-      params: as the op takes it.
-      num_params_weights, num_params_biases: the op's attributes.
-      **model: as of `params_size`.
-
-    Returns:
-      The weights, then the biases.
+    """CudnnRNNParamsToCanonicalV2: the weights, then the biases.
 
     Raises:
       ValueError: a list is of another length.
@@ -214,19 +180,21 @@ def params_to_canonical(
 
 def _params_to_canonical_v1(*, num_params: int, **others: Any) -> list[tf.Tensor]:
     counts = {"num_params_weights": num_params, "num_params_biases": num_params}
-    return params_to_canonical(**counts, **others)
+    return _params_to_canonical(**counts, **others)
 
 
 def _model_of_sizes(**given: Any) -> Model:
     """The model of num_layers, num_units and input_size, which must be known while tracing."""
-    sizes = []
-    for name in ("input_size", "num_units", "num_layers"):
-        if (value := tf.get_static_value(given[name])) is None:
+    names = ("num_layers", "num_units", "input_size")
+    values = [tf.get_static_value(given[name]) for name in names]
+    for name, value in zip(names, values, strict=True):
+        if value is None:
             raise ValueError(f"{name} must be a constant where only plain TensorFlow ops may run")
-        sizes.append(int(value))
+    layers, units, inputs = map(int, values)
     directions = 2 if given["direction"] == "bidirectional" else 1
     projection = given.get("num_proj", 0)
-    return Model(given["rnn_mode"], *sizes, directions, projection, given["input_mode"])
+    mode, input_mode = given["rnn_mode"], given["input_mode"]
+    return Model(mode, inputs, units, layers, directions, projection, input_mode)
 
 
 def _canonical(given: dict[str, Any], **lists: Any) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
@@ -257,9 +225,9 @@ COMPOSITES: dict[str, Composite] = {
     "CudnnRNNBackprop": rnn_backprop,
     "CudnnRNNBackpropV2": rnn_backprop,
     "CudnnRNNBackpropV3": rnn_backprop,
-    "CudnnRNNParamsSize": params_size,
-    "CudnnRNNCanonicalToParams": canonical_to_params,
-    "CudnnRNNCanonicalToParamsV2": canonical_to_params,
+    "CudnnRNNParamsSize": _params_size,
+    "CudnnRNNCanonicalToParams": _canonical_to_params,
+    "CudnnRNNCanonicalToParamsV2": _canonical_to_params,
     "CudnnRNNParamsToCanonical": _params_to_canonical_v1,
-    "CudnnRNNParamsToCanonicalV2": params_to_canonical,
+    "CudnnRNNParamsToCanonicalV2": _params_to_canonical,
 }

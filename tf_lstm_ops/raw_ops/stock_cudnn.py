@@ -123,9 +123,9 @@ def forward(
       ValueError, InvalidArgumentError: as of `call`.
     """
     if input.dtype == tf.bfloat16:
+        x, h, c, p = (tf.cast(v, tf.float32) for v in (input, input_h, input_c, params))
         wide = forward(
-            *(tf.cast(v, tf.float32) for v in (input, input_h, input_c, params)),
-            sequence_lengths,
+            *(x, h, c, p, sequence_lengths),
             is_training=is_training,
             dropout=dropout,
             time_major=time_major,

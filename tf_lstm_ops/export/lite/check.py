@@ -108,8 +108,9 @@ def differences(
         if any(_is_rejected(each, quantize) for each in now.values()):
             given = {**batch, **states}, results, file_results
             now = _of_steady_parts(model, traced, given, number == 0, quantize)
-        for name, worst in now.items():
-            found[name] = _worse(found.get(name, Difference(0, 0)), worst)
+        for name, each in now.items():
+            worst = found.get(name, each)
+            found[name] = Difference(max(worst.error, each.error), max(worst.size, each.size))
         states = {name: results[name] for name in states}
         file_states = {name: file_results[name] for name in states}
     return found
@@ -156,10 +157,6 @@ def _of_steady_parts(
             stacklevel=6,
         )
     return found
-
-
-def _worse(one: Difference, other: Difference) -> Difference:
-    return Difference(max(one.error, other.error), max(one.size, other.size))
 
 
 def _is_rejected(found: Difference, quantize: str | None) -> bool:
