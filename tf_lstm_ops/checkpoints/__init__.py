@@ -98,7 +98,7 @@ def chosen(path: str | os.PathLike[str], kinds: tuple[str, ...], layer: str | No
     if layer is None:
         require(len(found) == 1, f"{path} has several; pass layer=, one of {_listed(found)}")
         return found[0]
-    parts = _candidates([stacks.single(cell) for cell in cells], contents)
+    parts = _candidates([stacks.Group(cell.name, (cell,), 1) for cell in cells], contents)
     inside = [part for part in parts if part.kind in kinds and part.name == layer]
     named = [candidate for candidate in found if candidate.name == layer]
     under = [candidate for candidate in found if is_named(candidate.name, layer)]

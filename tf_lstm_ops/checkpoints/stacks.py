@@ -57,7 +57,7 @@ def grouped(cells: Sequence[Cell]) -> list[Group]:
         if place.key in twice:
             place = _place(cell, loose=False)
         if cell.sizes is None or cell.problem:
-            alone.append(single(cell))
+            alone.append(_single(cell))
         else:
             buckets.setdefault(place.key, {})[place.layer, place.direction] = cell
     groups = [*(group for bucket in buckets.values() for group in _groups(bucket)), *alone]
@@ -94,7 +94,7 @@ def _groups(bucket: dict[tuple[int, int], Cell]) -> Iterator[Group]:
                 {place: cell for place, cell in bucket.items() if place[1] == wanted}
             )
         return
-    yield from map(single, bucket.values())
+    yield from map(_single, bucket.values())
 
 
 def _fit(cells: tuple[Cell, ...], directions: int) -> bool:
@@ -110,8 +110,7 @@ def _fit(cells: tuple[Cell, ...], directions: int) -> bool:
     )
 
 
-def single(cell: Cell) -> Group:
-    """The group of one cell."""
+def _single(cell: Cell) -> Group:
     return Group(cell.name, (cell,), 1)
 
 

@@ -36,7 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def facts(tensorflow: str | None = None) -> dict[str, Any]:
-    """What is known without TensorFlow; `tensorflow` is its version."""
+    """What is known without TensorFlow.
+
+    Args:
+      tensorflow: its version; None without it.
+
+    Returns:
+      The document of ``tf-lstm-ops info --json``, or its beginning.
+    """
     return {
         "tf_lstm_ops": __version__,
         "tensorflow": tensorflow,
@@ -48,7 +55,15 @@ def facts(tensorflow: str | None = None) -> dict[str, Any]:
 
 
 def versions(found: dict[str, Any], *others: tuple[str, str]) -> list[tuple[str, str]]:
-    """The first lines, with `others` in their place."""
+    """The versions in words.
+
+    Args:
+      found: of `facts`.
+      *others: lines of other packages.
+
+    Returns:
+      Lines of ``tf-lstm-ops info``, as of `rows`.
+    """
     names = ("numpy", "NumPy"), ("python", "Python"), ("platform", "platform")
     first = ("tf_lstm_ops", found["tf_lstm_ops"])
     return [first, *others, *((words, found[name]) for name, words in names)]

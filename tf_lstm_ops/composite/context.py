@@ -28,12 +28,20 @@ def _with(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
 
 
 def plain_ops() -> contextlib.AbstractContextManager[None]:
-    """A context in which this thread runs and traces plain TensorFlow ops only."""
+    """A context in which this thread runs and traces plain TensorFlow ops only.
+
+    Returns:
+      The context.
+    """
     return _with(_asked_for, True)
 
 
 def in_derivatives() -> contextlib.AbstractContextManager[None]:
-    """A context in which loops are such that TensorFlow's pfor can vectorize their gradients."""
+    """A context in which loops are such that TensorFlow's pfor can vectorize their gradients.
+
+    Returns:
+      The context.
+    """
     return _with(_in_pfor, True)
 
 
@@ -51,6 +59,9 @@ def unrolled(steps: int) -> contextlib.AbstractContextManager[None]:
 
     Args:
       steps: the longest such sequence. A sequence of an unknown number of steps stays a loop.
+
+    Returns:
+      The context.
     """
     return _with(_unrolled_steps, steps)
 

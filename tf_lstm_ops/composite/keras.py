@@ -132,7 +132,7 @@ def _layer(op: str) -> Callable[[Callable[..., _Cell]], Callable[..., list[tf.Te
 
 
 @_layer("KerasLSTM")
-def keras_lstm(
+def _lstm(
     w: SimpleNamespace,
     *,
     activation: str = "tanh",
@@ -169,7 +169,7 @@ def _gru_step(
 
 
 @_layer("KerasGRU")
-def keras_gru(
+def _gru(
     w: SimpleNamespace, *, activation: str = "tanh", recurrent_activation: str = "sigmoid"
 ) -> _Cell:
     """KerasGRU."""
@@ -183,7 +183,7 @@ def keras_gru(
 
 
 @_layer("KerasResetBeforeGRU")
-def keras_reset_before_gru(
+def _reset_before_gru(
     w: SimpleNamespace, *, activation: str = "tanh", recurrent_activation: str = "sigmoid"
 ) -> _Cell:
     """KerasResetBeforeGRU."""
@@ -203,7 +203,7 @@ def keras_reset_before_gru(
 
 
 @_layer("KerasLayerNormLSTM")
-def keras_layer_norm_lstm(
+def _layer_norm_lstm(
     w: SimpleNamespace, *, epsilon: float, carries_normalized_state: bool
 ) -> _Cell:
     """KerasLayerNormLSTM."""
@@ -220,7 +220,7 @@ def keras_layer_norm_lstm(
 
 
 @_layer("KerasLayerNormGRU")
-def keras_layer_norm_gru(w: SimpleNamespace, *, epsilon: float) -> _Cell:
+def _layer_norm_gru(w: SimpleNamespace, *, epsilon: float) -> _Cell:
     """KerasLayerNormGRU."""
 
     def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
@@ -232,7 +232,7 @@ def keras_layer_norm_gru(w: SimpleNamespace, *, epsilon: float) -> _Cell:
 
 
 @_layer("KerasSimpleRNN")
-def keras_simple_rnn(w: SimpleNamespace, *, activation: str) -> _Cell:
+def _simple_rnn(w: SimpleNamespace, *, activation: str) -> _Cell:
     """KerasSimpleRNN."""
     function = ACTIVATIONS[activation]
     return lambda z, h: [function(z + _per_gate(h, w.recurrent_dropout, w.recurrent_kernel, 1))]

@@ -92,13 +92,28 @@ def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
 
 
 def has_layer_kernel(op: str, device: str, dtype: tf.DType) -> bool:
-    """As `has_kernel`, of what computes a layer: on Metal that is a call of CudnnRNNV3."""
+    """Whether a device has a kernel for a layer.
+
+    Args:
+      op, device, dtype: as of `has_kernel`; the op of the layer, or another one.
+
+    Returns:
+      Whether the kernel is registered; on Metal a layer is a call of CudnnRNNV3.
+    """
     is_call = op == "KerasLSTM" and device.startswith("GPU") and _placement.on_metal()
     return has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
 
 
 def call_layer(op: str, **given: Any) -> list[Any]:
-    """The output and the final states of a layer's op. Inputs that are not given are absent."""
+    """Calls the op of a layer, or what computes it on this machine.
+
+    Args:
+      op: the op's name without its namespace.
+      **given: inputs and attributes. Other inputs are absent, other attributes have the defaults.
+
+    Returns:
+      The output and the final states.
+    """
     absent = {
         name: tf.zeros([0], declared.dtype or given["x"].dtype)
         for name, declared in op_definitions.inputs(op).items()

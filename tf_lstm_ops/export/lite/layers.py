@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _keras_private, _targets, composite
 from tf_lstm_ops._targets import Effect
-from tf_lstm_ops.composite.keras import keras_lstm
+from tf_lstm_ops.composite.keras import LAYERS
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM, op_arguments, options
 from tf_lstm_ops.keras.model_layers import located
 from tf_lstm_ops.keras.of_cell import LSTMOfCell
@@ -239,7 +239,7 @@ def fused_lstm(layer: keras.Layer, x: Any, name: str) -> tuple[Any, Any, list[An
 
     def lstm(x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any) -> list[Any]:
         absent = tf.zeros([0])
-        output, h, c = keras_lstm(
+        output, h, c = LAYERS["KerasLSTM"](
             x=x,
             mask=tf.zeros([0], tf.bool),
             **{"initial_h": h, "initial_c": c, "bias": bias},
