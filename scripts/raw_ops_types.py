@@ -25,6 +25,7 @@ HEAD = '''\
 
 Written by scripts/raw_ops_types.py from the op definitions. An op of several outputs returns a
 namedtuple that TensorFlow generates, not an instance of the class here: the class has its fields.
+Ops with the same outputs share a class.
 The ops import this module for type checkers only. At run time `typing.get_type_hints` therefore
 needs `localns=vars(types)`.
 """
@@ -41,15 +42,15 @@ DTypeLike: TypeAlias = Any  # a tf.DType, or what tf.as_dtype converts to one
 
 CLASS = '''
 
-class {op}Results(NamedTuple):
-    """The results of {op}.
+class {first}Results(NamedTuple):
+{summary}
 
     Attributes:
 {attributes}
     """
 
 {fields}
-'''
+{others}'''
 
 
 def definitions() -> dict[str, Any]:
@@ -65,14 +66,25 @@ def definitions() -> dict[str, Any]:
 
 def render() -> str:
     """The text of the file."""
-    return HEAD + "".join(
-        CLASS.format(
-            op=op,
-            attributes=_attributes([output.name for output in definition.output_arg]),
-            fields="\n".join(f"    {o.name}: {_type(o)}" for o in definition.output_arg),
-        )
-        for op, definition in definitions().items()
-        if len(definition.output_arg) > 1
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for op, definition in definitions().items():
+        outputs = tuple((output.name, _type(output)) for output in definition.output_arg)
+        if len(outputs) > 1:
+            alike.setdefault(outputs, []).append(op)
+    return HEAD + "".join(_class(outputs, ops) for outputs, ops in alike.items())
+
+
+def _class(outputs: tuple[tuple[str, str], ...], ops: list[str]) -> str:
+    """The class of the first op, and its names of the other ops with the same outputs."""
+    first, *others = ops
+    words = f'"""The results of {", ".join(ops)}.'
+    aliases = [f"{op}Results: TypeAlias = {first}Results\n" for op in others]
+    return CLASS.format(
+        first=first,
+        summary=textwrap.indent(words, "    "),
+        attributes=_attributes([name for name, _ in outputs]),
+        fields="\n".join(f"    {name}: {kind}" for name, kind in outputs),
+        others="".join(["\n\n", *aliases] if aliases else []),
     )
 
 

@@ -53,40 +53,27 @@ def _only(name: str) -> Form:
     return name, {}
 
 
-_PLAIN = (None, None)
+def _everywhere(number: int, name: str, torch: str, onnx: str, is_of_rtneural: bool) -> Activation:
+    """A function without numbers that PyTorch, ONNX and its recurrent nodes have."""
+    return Activation(
+        *(number, name),
+        torch=_only(torch),
+        onnx=_only(onnx),
+        onnx_cell=(onnx, None, None),
+        is_of_rtneural=is_of_rtneural,
+    )
+
+
 TABLE = (
     Activation(0, "linear", onnx_cell=("Affine", 1.0, 0.0), is_of_rtneural=True),
-    Activation(
-        *(1, "relu"),
-        torch=_only("ReLU"),
-        onnx=_only("Relu"),
-        onnx_cell=("Relu", *_PLAIN),
-        is_of_rtneural=True,
-    ),
-    Activation(
-        *(2, "tanh"),
-        torch=_only("Tanh"),
-        onnx=_only("Tanh"),
-        onnx_cell=("Tanh", *_PLAIN),
-        is_of_rtneural=True,
-    ),
-    Activation(
-        *(3, "sigmoid"),
-        torch=_only("Sigmoid"),
-        onnx=_only("Sigmoid"),
-        onnx_cell=("Sigmoid", *_PLAIN),
-        is_of_rtneural=True,
-    ),
+    _everywhere(1, "relu", "ReLU", "Relu", True),
+    _everywhere(2, "tanh", "Tanh", "Tanh", True),
+    _everywhere(3, "sigmoid", "Sigmoid", "Sigmoid", True),
     Activation(
         4, "hard_sigmoid", torch=_only("Hardsigmoid"), onnx_cell=("HardSigmoid", 1 / 6, 0.5)
     ),
     Activation(5, "hard_tanh"),
-    Activation(
-        *(6, "softsign"),
-        torch=_only("Softsign"),
-        onnx=_only("Softsign"),
-        onnx_cell=("Softsign", *_PLAIN),
-    ),
+    _everywhere(6, "softsign", "Softsign", "Softsign", False),
     Activation(7, "elu", onnx_cell=("Elu", 1.0, None), is_of_rtneural=True),
     Activation(8, "leaky_relu", onnx_cell=("LeakyRelu", 0.2, None)),
     Activation(9, "silu", torch=_only("SiLU")),
@@ -104,7 +91,7 @@ TABLE = (
     ),
     Activation(19, "celu", (1.0,), torch=("CELU", {"alpha": 1.0}), onnx=("Celu", {"alpha": 1.0})),
     Activation(20, "selu", torch=_only("SELU")),
-    Activation(21, "softplus", onnx=_only("Softplus"), onnx_cell=("Softplus", *_PLAIN)),
+    Activation(21, "softplus", onnx=_only("Softplus"), onnx_cell=("Softplus", None, None)),
     Activation(22, "squareplus", (4.0,)),
     Activation(23, "soft_shrink", (0.5,), torch=("Softshrink", {"lambd": 0.5})),
     Activation(24, "hard_shrink", (0.5,), torch=("Hardshrink", {"lambd": 0.5})),

@@ -24,10 +24,10 @@ from tf_lstm_ops.gradients import keras as keras_gradients
 from tf_lstm_ops.gradients import mpsgraph as mpsgraph_gradients
 from tf_lstm_ops.gradients.common import Gradient
 from tf_lstm_ops.vectorized import block_cell as block_cell_converters
-from tf_lstm_ops.vectorized import common as vectorized
 from tf_lstm_ops.vectorized import cudnn_rnn as cudnn_rnn_converters
 from tf_lstm_ops.vectorized import keras as keras_converters
 from tf_lstm_ops.vectorized import mpsgraph as mpsgraph_converters
+from tf_lstm_ops.vectorized.common import Converter
 
 
 class Dialect(NamedTuple):
@@ -47,7 +47,7 @@ class Dialect(NamedTuple):
 
     composites: Mapping[str, Composite]
     gradients: Mapping[str, Gradient]
-    converters: Mapping[str, vectorized.Converter]
+    converters: Mapping[str, Converter]
     not_differentiable: tuple[str, ...] = ()
     no_composite: tuple[str, ...] = ()
 
@@ -99,5 +99,6 @@ def register_gradients() -> None:
         for op in dialect.not_differentiable:
             with contextlib.suppress(KeyError):
                 tf.no_gradient(op)
-        vectorized.register(dialect.converters)
+        for op, convert in dialect.converters.items():
+            _tf_private.register_pfor(op, convert)
     _tf_private.offer_gradients(offered, cudnn_rnn_gradients.AROUND)

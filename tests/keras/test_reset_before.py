@@ -176,7 +176,7 @@ def test_composite_equals_the_op(present, sizes, rng):
     values["mask"] = tf.constant(make_mask("holes", batch, time, rng))
     op = op_definitions.function("KerasResetBeforeGRU")
     fused = op(**values)
-    plain = composite.keras.keras_reset_before_gru(
+    plain = composite.keras.LAYERS["KerasResetBeforeGRU"](
         **values, go_backwards=False, zero_output_for_mask=False, return_sequences=True
     )
     for got, want in zip(fused[:2], plain, strict=True):

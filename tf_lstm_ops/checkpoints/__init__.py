@@ -12,8 +12,8 @@ import os
 from tf_lstm_ops._refusal import require
 from tf_lstm_ops.checkpoints import files, notes, stacks
 from tf_lstm_ops.checkpoints.cells import Cell
-from tf_lstm_ops.checkpoints.contents import Contents
 from tf_lstm_ops.checkpoints.families import cells_of
+from tf_lstm_ops.files.contents import Contents
 
 __all__ = ["Candidate", "candidates"]
 
@@ -68,7 +68,7 @@ def candidates(path: str | os.PathLike[str]) -> list[Candidate]:
       ValueError: the file is of no known kind, or it is damaged.
     """
     contents = files.read(path)
-    return [_candidate(group, contents) for group in stacks.grouped(cells_of(contents))]
+    return _candidates(stacks.grouped(cells_of(contents)), contents)
 
 
 def chosen(path: str | os.PathLike[str], kinds: tuple[str, ...], layer: str | None) -> Candidate:
@@ -89,16 +89,16 @@ def chosen(path: str | os.PathLike[str], kinds: tuple[str, ...], layer: str | No
     require(layer is None or isinstance(layer, str), f"layer must be a text but is {layer!r}")
     contents = files.read(path)
     cells = cells_of(contents)
-    every = [_candidate(group, contents) for group in stacks.grouped(cells)]
+    every = _candidates(stacks.grouped(cells), contents)
     found = [candidate for candidate in every if candidate.kind in kinds]
     words = " or ".join(kind.upper() for kind in kinds)
     if not found:
         other = f"; it has a {every[0].kind.upper()}" if every else ""
-        raise ValueError(f"{path} ({contents.format}) has no weights of a known {words}{other}")
+        raise ValueError(f"{path} ({contents.kind}) has no weights of a known {words}{other}")
     if layer is None:
         require(len(found) == 1, f"{path} has several; pass layer=, one of {_listed(found)}")
         return found[0]
-    parts = [_candidate(stacks.Group(cell.name, (cell,), 1), contents) for cell in cells]
+    parts = _candidates([stacks.Group(cell.name, (cell,), 1) for cell in cells], contents)
     inside = [part for part in parts if part.kind in kinds and part.name == layer]
     named = [candidate for candidate in found if candidate.name == layer]
     under = [candidate for candidate in found if is_named(candidate.name, layer)]
@@ -121,7 +121,12 @@ def is_named(name: str, layer: str) -> bool:
     return name == layer or name.startswith((f"{layer}/", f"{layer}."))
 
 
-def _candidate(group: stacks.Group, contents: Contents) -> Candidate:
+def _candidates(groups: list[stacks.Group], contents: Contents) -> list[Candidate]:
+    layers = notes.layers_of(contents.config)
+    return [_candidate(each, notes.of(each, contents.version, layers)) for each in groups]
+
+
+def _candidate(group: stacks.Group, note: str) -> Candidate:
     first = group.cells[0]
     sizes = first.sizes
     alone = sizes if len(group.cells) == 1 else None
@@ -136,7 +141,7 @@ def _candidate(group: stacks.Group, contents: Contents) -> Candidate:
         projection_size=sizes.projection if sizes else None,
         forget_bias=first.forget_bias,
         dtype=next(iter(first.roles.values())).dtype,
-        note=notes.of(group, contents),
+        note=note,
         problem=first.problem,
         cells=group.cells,
     )

@@ -200,12 +200,8 @@ def _sizes_of_keras(roles: Roles) -> tuple[int, Sizes]:
 
 def _keras(arrays: Arrays) -> Arguments:
     """A layer of Keras 2 or 3, whose arrays have names or numbers."""
-    order = _KERAS if "kernel" in arrays else sorted(arrays, key=_number)
+    order = _KERAS if "kernel" in arrays else sorted(arrays, key=lambda role: int(role.split()[-1]))
     return Arguments("keras", ([arrays[role] for role in order if role in arrays],))
-
-
-def _number(role: str) -> int:
-    return int(role.rpartition(" ")[2])
 
 
 def _cell_of_keras_1(roles: Mapping[str, Any]) -> _cells.Cell:

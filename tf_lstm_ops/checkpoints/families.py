@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tf_lstm_ops import _cells
-from tf_lstm_ops.checkpoints import cells, names
+from tf_lstm_ops.checkpoints import cells, forget_biases, names
 from tf_lstm_ops.checkpoints.cells import Cell, Layout, Roles
-from tf_lstm_ops.checkpoints.contents import Contents
+from tf_lstm_ops.files.contents import Contents
 
 _NO_NORMALISATION = (
     "the cell has layer normalisation, which LSTMWeights does not hold; use tf_lstm_ops.keras.LSTM("
@@ -44,15 +44,18 @@ def cells_of(contents: Contents) -> list[Cell]:
     Returns:
       The layers in the order of the file. What is no recurrent layer is left out.
     """
-    found = names.by_cell(contents.variables).items()
-    return [cell for name, roles in found if (cell := _cell(name, roles, contents)) is not None]
+    biases = None if contents.graph is None else forget_biases.of_graph(contents.graph)
+    found = names.by_cell(contents.arrays).items()
+    cells = (_cell(name, roles, contents, biases) for name, roles in found)
+    return [cell for cell in cells if cell is not None]
 
 
-def _cell(name: str, roles: Roles, contents: Contents) -> Cell | None:
-    """A layer of the first family that fits."""
-    joined = () if contents.keras_version is not None else _joined(name, roles, contents)
+def _cell(
+    name: str, roles: Roles, contents: Contents, known: Mapping[str, float] | None
+) -> Cell | None:
+    """A layer of the first family that fits. `known`: what a graph adds to the forget gates."""
+    joined = () if contents.version else _joined(name, roles, contents)
     for cell in (*_separate(name, roles), *joined):
-        known = contents.forget_biases
         if cell.kind == "lstm" and known is not None and cell.forget_bias:
             note = "" if name in known else _NO_FORGET_BIAS
             bias = known.get(name, cell.forget_bias)
@@ -89,8 +92,10 @@ def _joined(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
     elif "recurrent_kernel" in roles:
         return
     elif "old kernel" in roles and _is_lstm(name, contents):
-        of_elmo = re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name)
-        family, note = ("ELMo", _elmo_note(name)) if of_elmo else ("TensorFlow before 1.0 LSTM", "")
+        family, note = "TensorFlow before 1.0 LSTM", ""
+        if re.search(r"(^|/)RNN_[01]/RNN/MultiRNNCell/Cell\d+/LSTMCell$", name):
+            backwards = "; it runs backwards in time" if "RNN_1/RNN/" in name else ""
+            family, note = "ELMo", _ELMO + backwards
         yield _lstm(name, roles, family, cells.OLD, 1.0, note)
     elif "kernel" in roles:
         yield from _tf1_lstm(name, roles, contents)
@@ -101,7 +106,8 @@ def _is_lstm(name: str, contents: Contents) -> bool:
 
     An attribute of an object may have any name, so that of the class must be there.
     """
-    return ("lstm_cell" if contents.has_objects else "lstm") in name.rpartition("/")[2].lower()
+    wanted = "lstm" if contents.objects is None else "lstm_cell"
+    return wanted in name.rpartition("/")[2].lower()
 
 
 def _tf1_lstm(name: str, roles: Roles, contents: Contents) -> Iterator[Cell]:
@@ -178,7 +184,3 @@ def _of_kind(
 
 def _only(roles: Roles, *beginnings: str) -> Roles:
     return {role: roles[role] for role in roles if role.startswith(beginnings)}
-
-
-def _elmo_note(name: str) -> str:
-    return _ELMO + ("; it runs backwards in time" if "RNN_1/RNN/" in name else "")

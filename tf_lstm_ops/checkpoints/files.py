@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping
 
-from tf_lstm_ops.checkpoints import forget_biases
-from tf_lstm_ops.checkpoints.contents import Contents, layers_of
-from tf_lstm_ops.files import contents, hdf5, keras_zip, kinds, limits, safetensors, tensorflow
-from tf_lstm_ops.files.contents import Variable
+from tf_lstm_ops.files import hdf5, keras_zip, kinds, limits, safetensors, tensorflow
+from tf_lstm_ops.files.contents import Contents, Variable
 
-_READERS: dict[str, Callable[[str], contents.Contents]] = {
+_READERS: dict[str, Callable[[str], Contents]] = {
     "hdf5": hdf5.read,
     "keras": keras_zip.read,
     "safetensors": safetensors.read,
@@ -31,7 +30,8 @@ def read(path: str | os.PathLike[str]) -> Contents:
       path: the file or folder.
 
     Returns:
-      Its contents.
+      Its contents. The names of arrays have no number of an output such as ":0", and the graph is
+      also that beside a checkpoint.
 
     Raises:
       ImportError: a package that reads this kind of file is not installed.
@@ -50,17 +50,10 @@ def read(path: str | os.PathLike[str]) -> Contents:
     elif found.kind == safetensors.KIND:
         dtypes = safetensors.FLOATS.values()
         variables = {name: each for name, each in variables.items() if each.dtype in dtypes}
-    return Contents(
-        found.kind,
-        variables,
-        layers_of(found.config),
-        found.version or None,
-        found.objects is not None,
-        None if graph is None else forget_biases.of_graph(graph),
-    )
+    return dataclasses.replace(found, arrays=variables, graph=graph)
 
 
-def _read(name: str) -> contents.Contents:
+def _read(name: str) -> Contents:
     if (found := tensorflow.prefix_of(name)) is not None:
         return tensorflow.checkpoint(*found)
     if not os.path.exists(name):
@@ -88,7 +81,7 @@ def _titled(path: str, names: Mapping[str, str]) -> str:
     )
 
 
-def _named_in_checkpoint(found: contents.Contents) -> dict[str, Variable]:
+def _named_in_checkpoint(found: Contents) -> dict[str, Variable]:
     """The variables without slots; those whose keys are numbers in a list have their own names."""
     titles = {
         key: name.removesuffix(":0")

@@ -31,7 +31,7 @@ def of_graph(graph: Any) -> dict[str, float]:
     uses: collections.defaultdict[str, list[Any]] = collections.defaultdict(list)
     for node in graph.node:
         for source in node.input:
-            uses[_output(source)].append(node)
+            uses[source if ":" in source else f"{source}:0"].append(node)
     found = {}
     for node in graph.node:
         cell = cell_of(node.name, ("kernel", "old kernel"))
@@ -40,10 +40,6 @@ def of_graph(graph: Any) -> dict[str, float]:
             if len(values) == 1 and None not in values:
                 found[cell] = values.pop()
     return {cell: value for cell, value in found.items() if value is not None}
-
-
-def _output(source: str) -> str:
-    return source if ":" in source else f"{source}:0"
 
 
 def _added(kernel: str, nodes: Mapping[str, Any], uses: _Uses) -> Iterator[float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 from pathlib import Path
 from typing import Any
@@ -45,15 +46,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _listed(arguments: argparse.Namespace) -> dict[str, Any]:
     """The document of ``tf-lstm-ops checkpoint --json``."""
     found = [
-        candidate
+        _document(candidate)
         for candidate in checkpoints.candidates(arguments.path)
         if arguments.layer is None or checkpoints.is_named(candidate.name, arguments.layer)
     ]
-    return {
-        "path": str(arguments.path),
-        "candidates": [_document(candidate) for candidate in found],
-        "written": None,
-    }
+    return {"path": str(arguments.path), "candidates": found, "written": None}
 
 
 def _written(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -89,20 +86,8 @@ def _save_arrays(weights: Any, path: Path) -> None:
 
 
 def _document(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "name": candidate.name,
-        "kind": candidate.kind,
-        "family": candidate.family,
-        "layers": candidate.layers,
-        "directions": candidate.directions,
-        "input_size": candidate.input_size,
-        "units": candidate.units,
-        "projection_size": candidate.projection_size,
-        "dtype": candidate.dtype,
-        "forget_bias": candidate.forget_bias,
-        "note": candidate.note,
-        "problem": candidate.problem,
-    }
+    names = [field.name for field in dataclasses.fields(candidate) if field.name != "cells"]
+    return {name: getattr(candidate, name) for name in names}
 
 
 def _lines(document: dict[str, Any]) -> list[str]:

@@ -135,17 +135,13 @@ def _session_of_onnx(arguments: argparse.Namespace) -> str:
 
 def _saved(session: Any, arguments: argparse.Namespace) -> str:
     session.save(arguments.target)
-    note = messages.no_stream(session)
-    return _weights_of(session, arguments) + (f". Note: {note}" if note else "")
-
-
-def _weights_of(session: Any, arguments: argparse.Namespace) -> str:
     kinds = [each.type for each in session.weights]
-    if arguments.weights == "float32":
-        return "a session with float32 weights"
-    count = kinds.count(arguments.weights)
-    others = "; the others stay float32 by their size" if count < len(kinds) else ""
-    return f"a session with {arguments.weights} weights in {count} of {len(kinds)} layers{others}"
+    words, count = f"a session with {arguments.weights} weights", kinds.count(arguments.weights)
+    if arguments.weights != "float32":
+        words += f" in {count} of {len(kinds)} layers"
+        words += "; the others stay float32 by their size" if count < len(kinds) else ""
+    note = messages.no_stream(session)
+    return f"{words}. Note: {note}" if note else words
 
 
 def _onnx(arguments: argparse.Namespace) -> str:

@@ -18,6 +18,7 @@ from tf_lstm_ops.cli import (
 from tf_lstm_ops.cli import doctor_exports as exports
 from tf_lstm_ops.cli import doctor_layers as layers
 from tf_lstm_ops.cli import doctor_timing as timing
+from tf_lstm_ops.keras import class_names
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,11 +53,7 @@ def _examine(arguments: argparse.Namespace) -> dict[str, Any]:
             "name": None,
             "keras_version": None,
         },
-        "sizes": {
-            "batch": arguments.batch,
-            "steps": arguments.steps,
-            "lengths": arguments.lengths,
-        },
+        "sizes": {name: getattr(arguments, name) for name in ("batch", "steps", "lengths")},
         "imports": arguments.modules,
         "capacity": None,
         "whole_model": None,
@@ -111,7 +108,7 @@ def _layers(model: Any, arguments: argparse.Namespace) -> Iterator[dict[str, Any
         document = {
             "name": finding.name,
             "part_of": halves.get(finding.name),
-            "class": layers.class_name(finding.layer),
+            "class": class_names.public(type(finding.layer)),
             "dtype": finding.layer.compute_dtype,
             "input_shape": call and call.input_shape,
             "output_shape": call and call.output_shape,

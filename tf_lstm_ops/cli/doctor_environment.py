@@ -88,15 +88,11 @@ def package_problems(versions: Mapping[str, str]) -> Iterator[Problem]:
             "use the layers of tf_lstm_ops.keras or keras.layers, then "
             "pip uninstall tensorflow-addons",
         )
-    if "tensorflow-metal" in versions and _minor(tf.__version__) >= (2, 20):
+    if "tensorflow-metal" in versions and [*map(int, tf.__version__.split(".")[:2])] >= [2, 20]:
         yield Problem(
             f"tensorflow-metal does not load into TensorFlow {tf.__version__}.",
             METAL,
         )
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")[:2]))
 
 
 def _keras_problems() -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -22,12 +23,10 @@ def _session(model: Any, path: Path) -> str | None:
 
 # The exports by the name of the call, without the arguments that all have.
 EXPORTS: dict[str, Callable[[Any, Path], Any]] = {
-    "saved_model": lambda model, path: export.saved_model(model, path),
-    "saved_model(portable=True)": lambda model, path: export.saved_model(
-        model, path, portable=True
-    ),
-    "onnx": lambda model, path: export.onnx(model, path),
-    "tflite": lambda model, path: export.tflite(model, path),
+    "saved_model": export.saved_model,
+    "saved_model(portable=True)": functools.partial(export.saved_model, portable=True),
+    "onnx": export.onnx,
+    "tflite": export.tflite,
     "session": _session,
 }
 

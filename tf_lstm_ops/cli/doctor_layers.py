@@ -84,9 +84,8 @@ def findings(model: keras.Model) -> list[Finding]:
     Returns:
       One finding for each layer, in the model's order.
     """
-    found = {id(item.layer): item for item in model_layers.recurrent(model)}
     with user_objects.known(model):
-        return [_examine(item.path, item.layer) for item in found.values()]
+        return [_examine(item.path, item.layer) for item in _each(model)]
 
 
 def halves(model: keras.Model) -> dict[str, str]:
@@ -98,11 +97,16 @@ def halves(model: keras.Model) -> dict[str, str]:
     Returns:
       The name of the Bidirectional by that of the layer, as of `Finding.name`.
     """
-    return {
-        item.path: item.path.rpartition("/")[0]
-        for item in model_layers.recurrent(model)
-        if isinstance(item.parents[-1], keras.layers.Bidirectional)
-    }
+    found = filter(_is_half, _each(model))
+    return {item.path: item.path.rpartition("/")[0] for item in found}
+
+
+def _each(model: keras.Model) -> list[model_layers.Located]:
+    return [*{id(item.layer): item for item in model_layers.recurrent(model)}.values()]
+
+
+def _is_half(item: model_layers.Located) -> bool:
+    return isinstance(item.parents[-1], keras.layers.Bidirectional)
 
 
 def count_of_ours(model: keras.Model) -> int:
@@ -114,23 +118,8 @@ def count_of_ours(model: keras.Model) -> int:
     Returns:
       The number. A Bidirectional counts once.
     """
-    found = {id(item.layer): item for item in model_layers.recurrent(model)}
-    ours = [i for i in found.values() if type(i.layer).__module__.startswith("tf_lstm_ops.")]
-    is_half = [isinstance(item.parents[-1], keras.layers.Bidirectional) for item in ours]
-    pairs = {id(item.parents[-1]) for item, half in zip(ours, is_half, strict=True) if half}
-    return is_half.count(False) + len(pairs)
-
-
-def class_name(layer: keras.Layer) -> str:
-    """The class of a layer, as programs write it.
-
-    Args:
-      layer: a layer.
-
-    Returns:
-      Such as "keras.layers.LSTM" or "tf_lstm_ops.keras.LSTM".
-    """
-    return class_names.public(type(layer))
+    ours = [i for i in _each(model) if type(i.layer).__module__.startswith("tf_lstm_ops.")]
+    return len({id(item.parents[-1] if _is_half(item) else item.layer) for item in ours})
 
 
 def _examine(name: str, layer: keras.Layer) -> Finding:
@@ -167,18 +156,19 @@ def _of_stock(layer: keras.Layer) -> tuple[str, Change | None]:
     new = counterparts.equivalent(layer)
     if isinstance(new, str):
         return new, None
-    if new.fallback_reason is None:
-        if may_be_hard_sigmoid_of_keras_2(layer):
-            return f"it is {class_name(layer)}", Change(f"{CONVERT}. {_HARD_SIGMOID}", False, new)
-        return f"it is {class_name(layer)}", Change(CONVERT, True, new)
-    return new.fallback_reason, _other_options(new, f"; then {CONVERT}")
+    if new.fallback_reason is not None:
+        return new.fallback_reason, _other_options(new, f"; then {CONVERT}")
+    reason = f"it is {class_names.public(type(layer))}"
+    if may_be_hard_sigmoid_of_keras_2(layer):
+        return reason, Change(f"{CONVERT}. {_HARD_SIGMOID}", False, new)
+    return reason, Change(CONVERT, True, new)
 
 
 def _of_stack(layer: keras.Layer) -> tuple[str, Change | None]:
     """As `_of_stock`, of a layer of StackedRNNCells."""
     reason = ours_stack.of(layer)
     if not isinstance(reason, str):
-        return f"it is {class_name(layer)}", Change(CONVERT, True, reason)
+        return f"it is {class_names.public(type(layer))}", Change(CONVERT, True, reason)
     cells = layer.cell.cells
     parts = []
     for number, cell in enumerate(cells, 1):

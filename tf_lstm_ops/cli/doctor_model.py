@@ -143,16 +143,13 @@ def saved_model(path: Path) -> dict[str, Any]:
         "loads_without_package": trial.loads,
         "runs_on_cpu_without_package": trial.runs,
         "error_without_package": trial.reason,
-        "changes": [*_changes_of_layers(path), *_changes(ops, nodes)],
+        "changes": list(_changes(path, ops, nodes)),
     }
 
 
-def _changes_of_layers(path: Path) -> Iterator[str]:
+def _changes(path: Path, ops: Sequence[str], nodes: Sequence[Any]) -> Iterator[str]:
     if (path / "keras_metadata.pb").is_file():
         yield f"Keras 2 wrote it: tf_lstm_ops.keras.load_h5({str(path)!r}) makes a model of it"
-
-
-def _changes(ops: Sequence[str], nodes: Sequence[Any]) -> Iterator[str]:
     if unknown := [op for op in ops if _tf_private.op_definition(op) is None]:
         yield f"load the library of {', '.join(unknown)} before the model"
     if block_cells := [op for op in ops if op.startswith(_BLOCK_CELLS)]:

@@ -57,6 +57,7 @@ def lines(report: dict[str, Any], is_long: bool = False) -> Iterator[str]:
 def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
     """The first lines: what the conversion of all layers gains."""
     found, layers = report["whole_model"], report["layers"]
+    are_ours = all(str(layer["class"]).startswith("tf_lstm_ops.") for layer in layers)
     if fast := found["accelerated"]:
         yield from wrapped("  ", f"With tf-lstm-ops run or accelerate(): {fast['layers']}")
         for mode, gain in fast["gain"].items():
@@ -73,7 +74,7 @@ def _of_whole_model(report: dict[str, Any]) -> Iterator[str]:
                 yield from wrapped(f"  {name:6}  ", f"not measured: {why}")
     elif not layers:
         yield from wrapped("  model   ", "it has no recurrent layers")
-    elif not found["replaced"] and all(_is_ours(layer) for layer in layers):
+    elif not found["replaced"] and are_ours:
         yield from wrapped("  model   ", "converted already: its layers are of this package")
     else:
         yield from wrapped("  model   ", f"not measured: {found['not_measured']}")
@@ -108,10 +109,6 @@ def _ratio(gain: dict[str, Any]) -> str:
     low, high = gain["ratio_range"]
     of_rounds = "one round" if gain["rounds"] == 1 else f"{low:.2g} to {high:.2g}"
     return f"{gain['ratio']:.2g} times as fast ({of_rounds})"
-
-
-def _is_ours(layer: dict[str, Any]) -> bool:
-    return str(layer["class"]).startswith("tf_lstm_ops.")
 
 
 def _merged(layers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

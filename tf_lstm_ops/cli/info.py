@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import platform
 from collections.abc import Iterable
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _gpu, _keras_backend, _library, _tf_private, raw_ops
-from tf_lstm_ops._version import __version__
 from tf_lstm_ops.cli import info_of_sessions, output
 from tf_lstm_ops.op_definitions import NAMESPACE
 
@@ -39,26 +36,26 @@ def run(arguments: argparse.Namespace) -> int:
             found["kernels"] = [dict(zip(head, row, strict=True)) for row in rows]
         output.print_json(found)
         return 0
-    paths = []
-    if found["gpus"]:
-        words = (f"{layer}: {path}" for layer, path in found["gpu_paths"].items())
-        paths = [("layers on the GPU", "; ".join(words))]
+    words = "; ".join(f"{layer}: {path}" for layer, path in found["gpu_paths"].items())
+    of_processor = [
+        ("caches", words_of_caches(found["caches"])),
+        ("rates", words_of_rates(found["rates"])),
+    ]
     output.print_facts(
         [
-            ("tf_lstm_ops", found["tf_lstm_ops"]),
-            ("TensorFlow", found["tensorflow"]),
-            ("Keras", f"{found['keras']} ({found['keras_backend']} backend)"),
-            ("NumPy", found["numpy"]),
-            ("Python", found["python"]),
-            ("platform", found["platform"]),
+            *info_of_sessions.versions(
+                found,
+                ("TensorFlow", found["tensorflow"]),
+                ("Keras", f"{found['keras']} ({found['keras_backend']} backend)"),
+            ),
             ("native library", found["native_library"]),
             ("instruction set", found["instruction_set"]),
             ("available", ", ".join(found["instruction_sets"])),
             ("threads", str(found["threads"])),
-            *(_of_processor(found) if arguments.all else ()),
+            *(of_processor if arguments.all else ()),
             ("GPU", ", ".join(found["gpus"]) or "none that TensorFlow can use"),
             ("GPU kernels", found["gpu_kernels"]["reason"]),
-            *paths,
+            *([("layers on the GPU", words)] if found["gpus"] else []),
             ("self-test", "; ".join(found["selftests"]) or NO_RECORD),
             ("stock names served", "the CudnnRNN family, on the CPU"),
             *info_of_sessions.rows(found["session_library"]),
@@ -67,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.all:
         print()
-        print_columns(kernel_table([*own_ops(), *STOCK_NAMES]))
+        print("\n".join(output.columns(kernel_table([*own_ops(), *STOCK_NAMES]))))
     return 0
 
 
@@ -81,30 +78,17 @@ def facts() -> dict[str, Any]:
     details = map(tf.config.experimental.get_device_details, gpus)
     status = _gpu.status()
     return {
-        "tf_lstm_ops": __version__,
-        "tensorflow": tf.__version__,
+        **info_of_sessions.facts(tf.__version__),
         "keras": keras.__version__,
         "keras_backend": keras.backend.backend(),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
         "native_library": str(_library.path()),
         **_library.cpu_info(),
-        "session_library": info_of_sessions.library(),
         "gpus": [each.get("device_name", "unknown card") for each in details],
         "gpu_kernels": {"on": status.on, "state": status.state, "reason": status.reason},
         "gpu_paths": gpu_paths(),
         "selftests": _gpu.records(),
         "stock_names": list(STOCK_NAMES),
     }
-
-
-def _of_processor(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a developer of kernels needs."""
-    return [
-        ("caches", words_of_caches(found["caches"])),
-        ("rates", words_of_rates(found["rates"])),
-    ]
 
 
 def words_of_caches(caches: dict[str, int]) -> str:
@@ -190,12 +174,3 @@ def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
             cells = (yes if dtype.as_datatype_enum in enums else "-" for dtype in DTYPES)
             rows.append((op, device, *cells))
     return rows
-
-
-def print_columns(rows: list[tuple[str, ...]]) -> None:
-    """Prints a table with columns of equal width.
-
-    Args:
-      rows: the cells of each row; all rows have the same number of cells.
-    """
-    print("\n".join(output.columns(rows)))

@@ -26,27 +26,47 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
       0.
     """
-    found = {
+    found = facts()
+    if arguments.json:
+        output.print_json(found)
+    else:
+        words = [*versions(found, _lacking()), *rows(found["session_library"])]
+        output.print_facts([*words, ("next", NEXT)])
+    return 0
+
+
+def facts(tensorflow: str | None = None) -> dict[str, Any]:
+    """What is known without TensorFlow.
+
+    Args:
+      tensorflow: its version; None without it.
+
+    Returns:
+      The document of ``tf-lstm-ops info --json``, or its beginning.
+    """
+    return {
         "tf_lstm_ops": __version__,
-        "tensorflow": None,
+        "tensorflow": tensorflow,
         "numpy": np.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "session_library": library(),
     }
-    if arguments.json:
-        output.print_json(found)
-        return 0
-    words = [
-        ("tf_lstm_ops", __version__),
-        _lacking(),
-        ("NumPy", np.__version__),
-        ("Python", found["python"]),
-        ("platform", found["platform"]),
-        *rows(found["session_library"]),
-    ]
-    output.print_facts([*words, ("next", NEXT)])
-    return 0
+
+
+def versions(found: dict[str, Any], *others: tuple[str, str]) -> list[tuple[str, str]]:
+    """The versions in words.
+
+    Args:
+      found: of `facts`.
+      *others: lines of other packages.
+
+    Returns:
+      Lines of ``tf-lstm-ops info``, as of `rows`.
+    """
+    names = ("numpy", "NumPy"), ("python", "Python"), ("platform", "platform")
+    first = ("tf_lstm_ops", found["tf_lstm_ops"])
+    return [first, *others, *((words, found[name]) for name, words in names)]
 
 
 def _lacking() -> tuple[str, str]:

@@ -26,30 +26,21 @@ def kind_of(path: Path) -> str:
         if Path(f"{path}.index").exists():
             raise UsageError(f"{path} is {kinds.TABLE['checkpoint'].advice}")
         raise UsageError(f"{path} does not exist")
-    if path.is_dir():
-        return _of_folder(path)
-    kind, by_name = kinds.by_content(path), kinds.by_name(path)
+    is_folder, kind, by_name = path.is_dir(), kinds.by_content(path), kinds.by_name(path)
+    if is_folder and (path / "saved_model.pb").is_file():
+        return "saved_model"
+    if is_folder and any(path.glob("*.index")):
+        raise UsageError(f"{path} has {kinds.TABLE['checkpoint'].advice}")
     if kind in _COMMANDS and kind == by_name:
         if kind == "hdf5":
             _require_model(path)
         return _COMMANDS[kind]
-    if kind or by_name not in _COMMANDS:
-        _refuse_other(path)
-    raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
-
-
-def _refuse_other(path: Path) -> None:
-    if advice := kinds.advice(path):
+    other = is_folder or kind or by_name not in _COMMANDS
+    if other and (advice := kinds.advice(path)):
         raise UsageError(f"{path} is {advice}")
-
-
-def _of_folder(path: Path) -> str:
-    if (path / "saved_model.pb").is_file():
-        return "saved_model"
-    if any(path.glob("*.index")):
-        raise UsageError(f"{path} has {kinds.TABLE['checkpoint'].advice}")
-    _refuse_other(path)
-    raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
+    if is_folder:
+        raise UsageError(f"the folder {path} is no SavedModel: it has no saved_model.pb")
+    raise UsageError(f"{path} is no .keras file, no .h5 file and no folder with a SavedModel")
 
 
 def _require_model(path: Path) -> None:
@@ -61,19 +52,15 @@ def _require_model(path: Path) -> None:
                 return
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    raise UsageError(f"{path} has no model, only weights; {_of_weights(path)}")
-
-
-def _of_weights(path: Path) -> str:
-    """What to do with a file of weights."""
     from tf_lstm_ops.files.contents import major
     from tf_lstm_ops.files.hdf5 import keras_version
 
     version = keras_version(path)
-    if version is None or major(version) >= 3:
-        return "save the model with model.save"
-    return (
-        f"Keras {version} wrote it. Make the model in Python and call "
-        f"tf_lstm_ops.keras.load_h5_weights(model, {str(path)!r}); `tf-lstm-ops checkpoint {path}` "
-        "lists its recurrent layers"
-    )
+    what = "save the model with model.save"
+    if version is not None and major(version) < 3:
+        what = (
+            f"Keras {version} wrote it. Make the model in Python and call "
+            f"tf_lstm_ops.keras.load_h5_weights(model, {str(path)!r}); `tf-lstm-ops checkpoint "
+            f"{path}` lists its recurrent layers"
+        )
+    raise UsageError(f"{path} has no model, only weights; {what}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +21,7 @@ from tf_lstm_ops.selftest import large, oracle, runner
 from tf_lstm_ops.selftest.check import Result
 
 Outcomes = list[tuple[str, Result]]  # of the checks by name
+_Report = Callable[..., None]  # as `_say`, of the file
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
             output.json_only(arguments.json),
             Path(arguments.report).open("w", encoding="utf-8") as file,
         ):
-            report = _Report(file)
+            report: _Report = functools.partial(_say, file)
             for line in _description(device, machine):
-                report.line(line)
+                report(line)
             outcomes = _run_checks(device, arguments.time_limit, report)
             failures = _summarize(outcomes, report)
             if physical.device_type == "GPU":
@@ -68,18 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-class _Report:
+def _say(file: IO[str], text: str, end: str = "\n") -> None:
     """Prints text and writes it to a file, at once."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-
-    def text(self, text: str) -> None:
-        print(text, end="", flush=True)
-        print(text, end="", flush=True, file=self._file)
-
-    def line(self, text: str = "") -> None:
-        self.text(f"{text}\n")
+    for target in (None, file):
+        print(text, end=end, flush=True, file=target)
 
 
 def _find(device: str) -> tf.config.PhysicalDevice:
@@ -131,9 +125,9 @@ def _run_checks(device: str, limit: float, report: _Report) -> Outcomes:
     for name, result, number, count in runner.outcomes(device, limit):
         if result is None:
             left = time_left(number - 1, count, time.monotonic() - start)
-            report.text(f"[{number}/{count}{left}] {name} ... ")
+            report(f"[{number}/{count}{left}] {name} ... ", end="")
             continue
-        report.line(_verdict(result))
+        report(_verdict(result))
         outcomes.append((name, result))
     if not outcomes:
         raise CommandError(f"this package has no kernels for {device}")
@@ -160,12 +154,7 @@ def time_left(done: int, count: int, seconds: float) -> str:
 def _as_document(name: str, result: Result) -> dict[str, Any]:
     """A check for JSON, which has no NaN: null stands for a difference that is not finite."""
     difference = result.difference if math.isfinite(result.difference) else None
-    return {
-        "name": name,
-        "passed": result.passed,
-        **result._asdict(),
-        "difference": difference,
-    }
+    return {"name": name, "passed": result.passed, **result._asdict(), "difference": difference}
 
 
 def _verdict(result: Result) -> str:
@@ -180,12 +169,12 @@ def _verdict(result: Result) -> str:
 def _summarize(outcomes: Outcomes, report: _Report) -> list[str]:
     """Prints the number of passed checks and the meaning of the times. Returns the failures."""
     failed = [(name, result) for name, result in outcomes if not result.passed]
-    report.line(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} checks passed.")
+    report(f"\n{len(outcomes) - len(failed)} of {len(outcomes)} checks passed.")
     times = [result.times for _, result in outcomes if result.times]
     if len(times) == len(large.TIMED):
         for other, name in (("CPU", "this package on the CPU"), ("stock", "keras.layers.LSTM")):
             faster = [each["device"] < each[other] for each in times]
-            report.line(f"The kernels are {_speed(faster)} {name}.")
+            report(f"The kernels are {_speed(faster)} {name}.")
     return [
         f"{name}: {(result.error or _verdict(result)).splitlines()[0]}" for name, result in failed
     ]
@@ -205,8 +194,8 @@ def _speed(faster: list[bool]) -> str:
 def _record(machine: _gpu.Machine, failures: list[str], report: _Report) -> None:
     file = _gpu.write_record(machine, failures)
     if not failures:
-        report.line(f"The GPU kernels are now on for {machine['card']} (recorded in {file}).")
+        report(f"The GPU kernels are now on for {machine['card']} (recorded in {file}).")
         return
-    report.line(f"The GPU kernels stay off for {machine['card']} (recorded in {file}). Failed:")
+    report(f"The GPU kernels stay off for {machine['card']} (recorded in {file}). Failed:")
     for failure in failures:
-        report.line(f"  {failure}")
+        report(f"  {failure}")

@@ -119,28 +119,25 @@ def build_model(
       The model.
     """
     with default_dtype_policy(dtype_policy):
-        return _build_model(layer, steps, seed)
-
-
-def _build_model(layer: type[keras.layers.LSTM], steps: int, seed: int) -> keras.Model:
-    keras.utils.set_random_seed(seed)
-    recurrent = layer(UNITS, dropout=DROPOUT, seed=seed)
-    recurrent.supports_masking = True  # else Keras 3.16 warns that its LSTM does not pass masks on
-    model = keras.Sequential(
-        [
-            keras.Input((None, vowels.FEATURES)),
-            keras.layers.Masking(),  # frames that are all zero are padding
-            recurrent,
-            # Probabilities are float32 under every policy: the least half is 6e-8.
-            keras.layers.Dense(vowels.SPEAKERS, activation="softmax", dtype="float32"),
-        ]
-    )
-    rate = keras.optimizers.schedules.CosineDecay(LEARNING_RATE, decay_steps=steps)
-    model.compile(
-        optimizer=keras.optimizers.Adam(rate),
-        loss="sparse_categorical_crossentropy",
-        jit_compile=False,  # XLA would not run the fused op
-    )
+        keras.utils.set_random_seed(seed)
+        recurrent = layer(UNITS, dropout=DROPOUT, seed=seed)
+        # Else Keras 3.16 warns that its LSTM does not pass masks on.
+        recurrent.supports_masking = True
+        model = keras.Sequential(
+            [
+                keras.Input((None, vowels.FEATURES)),
+                keras.layers.Masking(),  # frames that are all zero are padding
+                recurrent,
+                # Probabilities are float32 under every policy: the least half is 6e-8.
+                keras.layers.Dense(vowels.SPEAKERS, activation="softmax", dtype="float32"),
+            ]
+        )
+        rate = keras.optimizers.schedules.CosineDecay(LEARNING_RATE, decay_steps=steps)
+        model.compile(
+            optimizer=keras.optimizers.Adam(rate),
+            loss="sparse_categorical_crossentropy",
+            jit_compile=False,  # XLA would not run the fused op
+        )
     return model
 
 

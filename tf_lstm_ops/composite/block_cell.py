@@ -1,6 +1,7 @@
 """The block cell's ops.
 
-B batch, T time, I input size, H cell size. Inputs have the names of the ops' inputs.
+B batch, T time, I input size, H cell size. Inputs have the names of the ops' inputs; functions of
+gradient ops take them by position. A gate_order is "ICFO", or "IFCO" for the ops V2.
 """
 # Equations: cc/core/lstm_cell.h, docs/reference/block_cell.md.
 
@@ -140,69 +141,37 @@ def _split_weights(w: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return w[:inputs], w[inputs:]
 
 
-def lstm_block_cell(
-    x: tf.Tensor,
-    cs_prev: tf.Tensor,
-    h_prev: tf.Tensor,
-    w: tf.Tensor,
-    wci: tf.Tensor,
-    wcf: tf.Tensor,
-    wco: tf.Tensor,
-    b: tf.Tensor,
-    *,
-    forget_bias: float,
-    cell_clip: float,
-    use_peephole: bool,
+def _operands(inputs: dict[str, tf.Tensor], use_peephole: bool) -> list[Any]:
+    """x, cs_prev, h_prev, w, b and the peepholes, which may be None, in the type to compute in."""
+    names = ("x", "cs_prev", "h_prev", "w", "b", "wci", "wcf", "wco")
+    dtype = compute_dtype(inputs["x"].dtype)
+    *values, b, wci, wcf, wco = cast([inputs[name] for name in names], dtype)
+    if use_peephole:
+        return [*values, b, Peephole(wci, wcf, wco)]
+    return [*values, with_unused(b, wci, wcf, wco), None]
+
+
+def _lstm_block_cell(
+    *, forget_bias: float, cell_clip: float, use_peephole: bool, **inputs: tf.Tensor
 ) -> list[tf.Tensor]:
-    """LSTMBlockCell.
-
-    Args:
-      x, cs_prev, h_prev, w, wci, wcf, wco, b: as the op takes them.
-      forget_bias, cell_clip, use_peephole: the op's attributes.
-
-    Returns:
-      The seven outputs of the op.
-    """
-    dtype = x.dtype
-    values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
-    x, cs_prev, h_prev, w, *weights, b = values
-    b = b if use_peephole else with_unused(b, *weights)
+    """LSTMBlockCell: its seven outputs."""
+    x, cs_prev, h_prev, w, b, peephole = _operands(inputs, use_peephole)
     z = Gates.split(tf.matmul(tf.concat([x, h_prev], axis=-1), w) + b, _cells.BLOCK)
-    peephole = Peephole(*weights) if use_peephole else None
-    return cast(_cell_forward(z._replace(f=z.f + forget_bias), cs_prev, peephole, cell_clip), dtype)
+    y = _cell_forward(z._replace(f=z.f + forget_bias), cs_prev, peephole, cell_clip)
+    return cast(y, inputs["x"].dtype)
 
 
-def block_lstm(
-    seq_len_max: Any,
-    x: tf.Tensor,
-    cs_prev: tf.Tensor,
-    h_prev: tf.Tensor,
-    w: tf.Tensor,
-    wci: tf.Tensor,
-    wcf: tf.Tensor,
-    wco: tf.Tensor,
-    b: tf.Tensor,
+def _block_lstm(
     *,
     gate_order: str,
+    seq_len_max: Any,
     forget_bias: float = 0.0,
     cell_clip: float,
     use_peephole: bool,
+    **inputs: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """BlockLSTM and BlockLSTMV2.
-
-    Args:
-      seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b: as the ops take them.
-      gate_order: "ICFO" for BlockLSTM, "IFCO" for BlockLSTMV2.
-      forget_bias, cell_clip, use_peephole: the ops' attributes; V2 has no forget_bias.
-
-    Returns:
-      The seven outputs of the op.
-    """
-    dtype = x.dtype
-    values = cast((x, cs_prev, h_prev, w, wci, wcf, wco, b), compute_dtype(dtype))
-    x, cs_prev, h_prev, w, *weights, b = values
-    b = b if use_peephole else with_unused(b, *weights)
-    peephole = Peephole(*weights) if use_peephole else None
+    """BlockLSTM and V2, which has no forget_bias: their seven outputs."""
+    x, cs_prev, h_prev, w, b, peephole = _operands(inputs, use_peephole)
     kernel, recurrent_kernel = _split_weights(w, x)
 
     def cell(z: tf.Tensor, _: Any, cs: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
@@ -215,22 +184,11 @@ def block_lstm(
     zero = tf.zeros_like(tf.tile(cs_prev, [1, _OUTPUTS]))
     initial = [zero, cs_prev, h_prev]
     outputs, _, _ = scan(cell, z, valid, initial, reverse=False, zero_output=True)
-    return cast(tf.split(outputs, _OUTPUTS, axis=-1), dtype)
+    return cast(tf.split(outputs, _OUTPUTS, axis=-1), inputs["x"].dtype)
 
 
-def lstm_block_cell_grad(
-    *inputs: Any, use_peephole: bool, gate_order: str = _cells.BLOCK
-) -> list[tf.Tensor]:
-    """LSTMBlockCellGrad.
-
-    Args:
-      *inputs: as the op takes them.
-      use_peephole: the op's attribute.
-      gate_order: the order of the gates in dicfo.
-
-    Returns:
-      cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad.
-    """
+def _lstm_block_cell_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
+    """LSTMBlockCellGrad: cs_prev_grad, dicfo, wci_grad, wcf_grad, wco_grad."""
     dtype = inputs[0].dtype
     values = cast(inputs, compute_dtype(dtype))
     cs_prev, weights = values[1], Peephole(*values[4:7])
@@ -243,37 +201,22 @@ def lstm_block_cell_grad(
     return cast([cs_prev_grad, z_grad.concat(gate_order), *peephole_grads], dtype)
 
 
-def block_lstm_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
-    """BlockLSTMGrad and BlockLSTMGradV2.
-
-    Args:
-      *inputs: as the ops take them.
-      use_peephole: the ops' attribute.
-      gate_order: "ICFO" for BlockLSTMGrad, "IFCO" for BlockLSTMGradV2.
-
-    Returns:
-      The gradients of the inputs from x to b.
-    """
+def _block_lstm_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
+    """BlockLSTMGrad and V2: the gradients of the inputs from x to b."""
     zero = tf.zeros_like(inputs[10])
     outputs, cs_grad, h_grad = inputs[9:16], inputs[16], inputs[17]
     grads = CellOutputs(zero, cs_grad, zero, zero, zero, zero, h_grad)
-    return block_lstm_full_grad(
+    return _block_lstm_full_grad(
         *inputs[:9], *outputs, *grads, use_peephole=use_peephole, gate_order=gate_order
     )
 
 
-def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
-    """LSTMBlockCellFullGrad: BlockLSTMFullGrad of a sequence of one step.
-
-    Args:
-      *inputs: as the op takes them.
-      use_peephole, gate_order: the op's attributes.
-
-    Returns:
-      The gradients of the inputs from x to b.
-    """
+def _lstm_block_cell_full_grad(
+    *inputs: Any, use_peephole: bool, gate_order: str
+) -> list[tf.Tensor]:
+    """LSTMBlockCellFullGrad: BlockLSTMFullGrad of a sequence of one step."""
     x, states_and_weights, outputs = inputs[0], inputs[1:8], inputs[8:]
-    grads = block_lstm_full_grad(
+    grads = _block_lstm_full_grad(
         tf.constant(1, tf.int64),
         x[tf.newaxis],
         *states_and_weights,
@@ -284,16 +227,11 @@ def lstm_block_cell_full_grad(*inputs: Any, use_peephole: bool, gate_order: str)
     return [grads[0][0], *grads[1:]]
 
 
-def block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
-    """BlockLSTMFullGrad.
+def _block_lstm_full_grad(*inputs: Any, use_peephole: bool, gate_order: str) -> list[tf.Tensor]:
+    """BlockLSTMFullGrad: the gradients of the inputs from x to b.
 
-    Args:
-      *inputs: as the op takes them: seq_len_max, the other eight inputs of BlockLSTM, its seven
-        outputs and their gradients.
-      use_peephole, gate_order: the op's attributes.
-
-    Returns:
-      The gradients of the inputs from x to b.
+    Its inputs are seq_len_max, the other eight inputs of BlockLSTM, its seven outputs and their
+    gradients.
     """
     dtype = inputs[1].dtype
     length, x, cs_prev, h_prev, w, wci, wcf, wco, _, *values = cast(inputs, compute_dtype(dtype))
@@ -352,12 +290,12 @@ def _by_name(function: Callable[..., list[tf.Tensor]], gate_order: str | None = 
 
 
 COMPOSITES: dict[str, Composite] = {
-    "LSTMBlockCell": lstm_block_cell,
-    "BlockLSTM": functools.partial(block_lstm, gate_order=_cells.BLOCK),
-    "BlockLSTMV2": functools.partial(block_lstm, gate_order=_cells.BLOCK_V2),
-    "LSTMBlockCellGrad": _by_name(lstm_block_cell_grad, _cells.BLOCK),
-    "BlockLSTMGrad": _by_name(block_lstm_grad, _cells.BLOCK),
-    "BlockLSTMGradV2": _by_name(block_lstm_grad, _cells.BLOCK_V2),
-    "LSTMBlockCellFullGrad": _by_name(lstm_block_cell_full_grad),
-    "BlockLSTMFullGrad": _by_name(block_lstm_full_grad),
+    "LSTMBlockCell": _lstm_block_cell,
+    "BlockLSTM": functools.partial(_block_lstm, gate_order=_cells.BLOCK),
+    "BlockLSTMV2": functools.partial(_block_lstm, gate_order=_cells.BLOCK_V2),
+    "LSTMBlockCellGrad": _by_name(_lstm_block_cell_grad, _cells.BLOCK),
+    "BlockLSTMGrad": _by_name(_block_lstm_grad, _cells.BLOCK),
+    "BlockLSTMGradV2": _by_name(_block_lstm_grad, _cells.BLOCK_V2),
+    "LSTMBlockCellFullGrad": _by_name(_lstm_block_cell_full_grad),
+    "BlockLSTMFullGrad": _by_name(_block_lstm_full_grad),
 }

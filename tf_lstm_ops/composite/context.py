@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -18,31 +19,30 @@ _asked_for = contextvars.ContextVar("tf_lstm_ops_plain_ops", default=False)
 
 
 @contextlib.contextmanager
-def plain_ops() -> Iterator[None]:
+def _with(variable: contextvars.ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def plain_ops() -> contextlib.AbstractContextManager[None]:
     """A context in which this thread runs and traces plain TensorFlow ops only.
 
-    Yields:
-      None.
+    Returns:
+      The context.
     """
-    token = _asked_for.set(True)
-    try:
-        yield
-    finally:
-        _asked_for.reset(token)
+    return _with(_asked_for, True)
 
 
-@contextlib.contextmanager
-def in_derivatives() -> Iterator[None]:
+def in_derivatives() -> contextlib.AbstractContextManager[None]:
     """A context in which loops are such that TensorFlow's pfor can vectorize their gradients.
 
-    Yields:
-      None.
+    Returns:
+      The context.
     """
-    token = _in_pfor.set(True)
-    try:
-        yield
-    finally:
-        _in_pfor.reset(token)
+    return _with(_in_pfor, True)
 
 
 def differentiable_in_pfor() -> bool:
@@ -54,21 +54,16 @@ def differentiable_in_pfor() -> bool:
     return _in_pfor.get()
 
 
-@contextlib.contextmanager
-def unrolled(steps: int) -> Iterator[None]:
+def unrolled(steps: int) -> contextlib.AbstractContextManager[None]:
     """A context in which composites write sequences of few steps as one graph without a loop.
 
     Args:
       steps: the longest such sequence. A sequence of an unknown number of steps stays a loop.
 
-    Yields:
-      None.
+    Returns:
+      The context.
     """
-    token = _unrolled_steps.set(steps)
-    try:
-        yield
-    finally:
-        _unrolled_steps.reset(token)
+    return _with(_unrolled_steps, steps)
 
 
 def is_unrolled(steps: int | None) -> bool:

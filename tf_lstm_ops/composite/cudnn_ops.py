@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tf_lstm_ops.composite.common import Composite, with_unused
-from tf_lstm_ops.composite.cudnn_rnn import cudnn_rnn, cudnn_rnn_backprop, model_of
+from tf_lstm_ops.composite.cudnn_rnn import (
+    cudnn_rnn,
+    cudnn_rnn_backprop,
+    model_attributes,
+    model_of,
+)
 from tf_lstm_ops.cudnn_layout import Model
 
-_MODEL = ("rnn_mode", "input_mode", "direction", "num_proj", "time_major")
+_INPUTS = ("input", "input_h", "input_c", "params")
 
 
 def rnn(
-    input: tf.Tensor,
-    input_h: tf.Tensor,
-    input_c: tf.Tensor,
-    params: tf.Tensor,
-    sequence_lengths: tf.Tensor | None = None,
     *,
     version: int,
+    sequence_lengths: tf.Tensor | None = None,
     is_training: bool,
     dropout: float,
     seed: int,
     seed2: int,
-    **attributes: Any,
+    **others: Any,
 ) -> list[tf.Tensor]:
     """CudnnRNN, V2 and V3.
 
@@ -36,10 +36,10 @@ def rnn(
     chooses them.
 
     Args:
-      input, input_h, input_c, params, sequence_lengths: as the ops take them; V3 has lengths.
       version: 1, 2 or 3.
+      sequence_lengths: of V3.
       is_training, dropout, seed, seed2: the ops' attributes.
-      **attributes: the others.
+      **others: the other inputs and attributes.
 
     Returns:
       The op's outputs. reserve_space is empty: the gradient is that of the plain ops.
@@ -47,7 +47,8 @@ def rnn(
     Raises:
       ValueError: two shapes do not fit together, or a size that must be static is not.
     """
-    settings = _model_attributes(attributes)
+    input, input_h, input_c, params = (others[name] for name in _INPUTS)
+    settings = model_attributes(others)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if settings["rnn_mode"] != "lstm":
         params = with_unused(params, input_c)
@@ -65,25 +66,14 @@ def rnn(
 
 
 def rnn_backprop(
-    input: tf.Tensor,
-    input_h: tf.Tensor,
-    input_c: tf.Tensor,
-    params: tf.Tensor,
-    sequence_lengths: tf.Tensor | None = None,
-    *,
-    output_backprop: tf.Tensor,
-    output_h_backprop: tf.Tensor,
-    output_c_backprop: tf.Tensor,
-    dropout: float,
-    **others: Any,
+    *, sequence_lengths: tf.Tensor | None = None, dropout: float, **others: Any
 ) -> list[tf.Tensor]:
     """CudnnRNNBackprop, V2 and V3. The forward pass is computed again.
 
     Args:
-      input, input_h, input_c, params, sequence_lengths: as the ops take them; V3 has lengths.
-      output_backprop, output_h_backprop, output_c_backprop: gradients, as the ops take them.
+      sequence_lengths: of V3.
       dropout: the ops' attribute.
-      **others: the other inputs, which are not read, and the other attributes.
+      **others: the other inputs and attributes. The outputs of the forward pass are not read.
 
     Returns:
       The op's outputs.
@@ -92,21 +82,17 @@ def rnn_backprop(
       ValueError: there is dropout, whose mask reserve_space has in the kernel's own format; or as
         `rnn`.
     """
-    settings = _model_attributes(others)
+    input, input_h, input_c, params = (others[name] for name in _INPUTS)
+    settings = model_attributes(others)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
     if _drops(model, dropout):
         raise ValueError(
             f"dropout must be 0 but is {dropout}: where only plain TensorFlow ops may run, such as "
             "in XLA, its mask cannot be read from reserve_space; differentiate the forward op there"
         )
+    output_grads = [others[f"output{end}_backprop"] for end in ("", "_h", "_c")]
     inputs = [input, input_h, input_c, params]
-    output_grads = [output_backprop, output_h_backprop, output_c_backprop]
     return cudnn_rnn_backprop(inputs, output_grads, sequence_lengths, None, **settings)
-
-
-def _model_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    given = {"num_proj": 0, "time_major": True, **attributes}
-    return {name: given[name] for name in _MODEL}
 
 
 def _drops(model: Model, dropout: float) -> bool:
@@ -145,45 +131,29 @@ def checked_model(
     return model_of(input, input_h, input_c, **settings)
 
 
-def params_size(*sizes: tf.Tensor, S: tf.DType, **attributes: Any) -> list[tf.Tensor]:
-    """CudnnRNNParamsSize.
-
-    Args:
-      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
-      S: the type of the result.
-      **attributes: the op's other attributes.
-
-    Returns:
-      The op's output, [1].
+def _params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
+    """CudnnRNNParamsSize, [1] of the type S.
 
     Raises:
       InvalidArgumentError: the size does not fit into S.
     """
-    size = _model_of_sizes(sizes, attributes).size()
+    size = _model_of_sizes(**model).size()
     if size > S.max:  # tf.constant would drop the high bits
         text = f"params has {size} elements, which overflows {S.name}"
         raise tf.errors.InvalidArgumentError(None, None, text)
     return [tf.constant([size], S)]
 
 
-def canonical_to_params(
-    *sizes: tf.Tensor, weights: list[tf.Tensor], biases: list[tf.Tensor], **attributes: Any
+def _canonical_to_params(
+    *, weights: list[tf.Tensor], biases: list[tf.Tensor], **model: Any
 ) -> list[tf.Tensor]:
     """CudnnRNNCanonicalToParams and V2. The buffer is in the order of the lists.
-
-    Args:
-      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
-      weights, biases: as the ops take them.
-      **attributes: the ops' attributes.
-
-    Returns:
-      The op's output.
 
     Raises:
       ValueError: a list is of another length, or a tensor of another size.
     """
     flat = []
-    for name, values, shapes in _canonical(sizes, attributes, weights=weights, biases=biases):
+    for name, values, shapes in _canonical(model, weights=weights, biases=biases):
         for n, (value, shape) in enumerate(zip(values, shapes, strict=True)):
             if value.shape.num_elements() not in (None, math.prod(shape)):
                 raise ValueError(
@@ -194,66 +164,47 @@ def canonical_to_params(
     return [tf.concat(flat, axis=0)]
 
 
-def params_to_canonical(
-    *sizes: tf.Tensor,
-    params: tf.Tensor,
-    num_params_weights: int,
-    num_params_biases: int,
-    **attributes: Any,
+def _params_to_canonical(
+    *, params: tf.Tensor, num_params_weights: int, num_params_biases: int, **model: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNParamsToCanonicalV2.
-
-    Args:
-      *sizes: num_layers, num_units, input_size: scalars that are known while tracing.
-      params: as the op takes it.
-      num_params_weights, num_params_biases: the op's attributes.
-      **attributes: the others.
-
-    Returns:
-      The weights, then the biases.
+    """CudnnRNNParamsToCanonicalV2: the weights, then the biases.
 
     Raises:
       ValueError: a list is of another length.
     """
     counts = {"weights": range(num_params_weights), "biases": range(num_params_biases)}
-    shapes = [shape for _, _, each in _canonical(sizes, attributes, **counts) for shape in each]
+    shapes = [shape for _, _, each in _canonical(model, **counts) for shape in each]
     values = tf.split(params, [math.prod(shape) for shape in shapes])
     return [tf.reshape(value, shape) for value, shape in zip(values, shapes, strict=True)]
 
 
-def _params_to_canonical_v1(*sizes: Any, num_params: int, **others: Any) -> list[tf.Tensor]:
+def _params_to_canonical_v1(*, num_params: int, **others: Any) -> list[tf.Tensor]:
     counts = {"num_params_weights": num_params, "num_params_biases": num_params}
-    return params_to_canonical(*sizes, **counts, **others)
+    return _params_to_canonical(**counts, **others)
 
 
-def _model_of_sizes(sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any]) -> Model:
+def _model_of_sizes(**given: Any) -> Model:
     """The model of num_layers, num_units and input_size, which must be known while tracing."""
-    values = [tf.get_static_value(size) for size in sizes]
-    for name, value in zip(("num_layers", "num_units", "input_size"), values, strict=True):
+    names = ("num_layers", "num_units", "input_size")
+    values = [tf.get_static_value(given[name]) for name in names]
+    for name, value in zip(names, values, strict=True):
         if value is None:
             raise ValueError(f"{name} must be a constant where only plain TensorFlow ops may run")
     layers, units, inputs = map(int, values)
-    return Model(
-        mode=attributes["rnn_mode"],
-        input_size=inputs,
-        units=units,
-        num_layers=layers,
-        directions=2 if attributes["direction"] == "bidirectional" else 1,
-        projection_size=attributes.get("num_proj", 0),
-        input_mode=attributes["input_mode"],
-    )
+    directions = 2 if given["direction"] == "bidirectional" else 1
+    projection = given.get("num_proj", 0)
+    mode, input_mode = given["rnn_mode"], given["input_mode"]
+    return Model(mode, inputs, units, layers, directions, projection, input_mode)
 
 
-def _canonical(
-    sizes: tuple[tf.Tensor, ...], attributes: dict[str, Any], **lists: Any
-) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
+def _canonical(given: dict[str, Any], **lists: Any) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
     """For weights and biases the name, the list given and the shapes that are due: one for each
     gate of each region of the buffer, in its order.
 
     Raises:
       ValueError: a list is of another length.
     """
-    model = _model_of_sizes(sizes, attributes)
+    model = _model_of_sizes(**given)
     due: dict[str, list[tuple[int, ...]]] = {"weights": [], "biases": []}
     for region in model.regions():
         name = "biases" if region.kind.endswith("bias") else "weights"
@@ -267,15 +218,6 @@ def _canonical(
     return [(name, lists[name], shapes) for name, shapes in due.items()]
 
 
-def _sizes_first(function: Callable[..., list[tf.Tensor]]) -> Composite:
-    def composite(
-        *, num_layers: Any, num_units: Any, input_size: Any, **others: Any
-    ) -> list[tf.Tensor]:
-        return function(num_layers, num_units, input_size, **others)
-
-    return composite
-
-
 COMPOSITES: dict[str, Composite] = {
     "CudnnRNN": functools.partial(rnn, version=1),
     "CudnnRNNV2": functools.partial(rnn, version=2),
@@ -283,9 +225,9 @@ COMPOSITES: dict[str, Composite] = {
     "CudnnRNNBackprop": rnn_backprop,
     "CudnnRNNBackpropV2": rnn_backprop,
     "CudnnRNNBackpropV3": rnn_backprop,
-    "CudnnRNNParamsSize": _sizes_first(params_size),
-    "CudnnRNNCanonicalToParams": _sizes_first(canonical_to_params),
-    "CudnnRNNCanonicalToParamsV2": _sizes_first(canonical_to_params),
-    "CudnnRNNParamsToCanonical": _sizes_first(_params_to_canonical_v1),
-    "CudnnRNNParamsToCanonicalV2": _sizes_first(params_to_canonical),
+    "CudnnRNNParamsSize": _params_size,
+    "CudnnRNNCanonicalToParams": _canonical_to_params,
+    "CudnnRNNCanonicalToParamsV2": _canonical_to_params,
+    "CudnnRNNParamsToCanonical": _params_to_canonical_v1,
+    "CudnnRNNParamsToCanonicalV2": _params_to_canonical,
 }

@@ -6,11 +6,12 @@ T time, B batch, I input size, H units, P size of h, L layers, D directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import op_definitions
 from tf_lstm_ops.composite.common import cast, compute_dtype, gradients, valid_steps, zero_where_not
 from tf_lstm_ops.composite.scan import scan
 from tf_lstm_ops.cudnn_layout import Model
@@ -21,6 +22,21 @@ def _static(name: str, tensor: tf.Tensor, axis: int) -> int:
     if size is None:
         raise ValueError(f"{name}.shape[{axis}] must be known here; set it with set_shape")
     return size
+
+
+def model_attributes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that determine the model and the layout of the sequences.
+
+    Args:
+      given: attributes of one of the ops, and others.
+
+    Returns:
+      rnn_mode, input_mode, direction, num_proj and time_major; those that are not given have the
+      defaults of CudnnRNNV3.
+    """
+    names = ("rnn_mode", "input_mode", "direction", "num_proj", "time_major")
+    every = {**op_definitions.defaults("CudnnRNNV3"), **given}
+    return {name: every[name] for name in names}
 
 
 def model_of(
@@ -135,12 +151,7 @@ def cudnn_rnn(
     params: tf.Tensor,
     sequence_lengths: tf.Tensor,
     dropout_mask: tf.Tensor,
-    *,
-    rnn_mode: str,
-    input_mode: str,
-    direction: str,
-    num_proj: int,
-    time_major: bool,
+    **attributes: Any,
 ) -> list[tf.Tensor]:
     """CudnnRNN, V2 and V3: output, output_h, output_c.
 
@@ -148,7 +159,7 @@ def cudnn_rnn(
       input, input_h, input_c, params: as the ops take them.
       sequence_lengths: int32 [B], or None: all steps are valid.
       dropout_mask: multipliers [L-1, T, B, D*P] as of CudnnRNNDropoutMask, or None.
-      rnn_mode, input_mode, direction, num_proj, time_major: the ops' attributes.
+      **attributes: as of `model_attributes`.
 
     Returns:
       output, output_h, output_c; output_c is a scalar unless rnn_mode is "lstm".
@@ -157,8 +168,9 @@ def cudnn_rnn(
       ValueError: the input size, the number of pseudo-layers or the state's size is not static.
     """
     dtype, swap = input.dtype, [1, 0, 2]
-    model = model_of(input, input_h, input_c, rnn_mode, input_mode, direction, num_proj, time_major)
-    states = [input_h, input_c] if rnn_mode == "lstm" else [input_h]
+    model = model_of(input, input_h, input_c, **attributes)
+    time_major, is_lstm = attributes["time_major"], model.mode == "lstm"
+    states = [input_h, input_c] if is_lstm else [input_h]
     sequence, params, *states = cast([input, params, *states], compute_dtype(dtype))
     if not time_major:
         sequence, *states = [tf.transpose(v, swap) for v in (sequence, *states)]
@@ -178,7 +190,7 @@ def cudnn_rnn(
     results = [sequence, *(tf.stack(final) for final in zip(*finals, strict=True))]
     if not time_major:
         results = [tf.transpose(v, swap) for v in results]
-    if rnn_mode != "lstm":
+    if not is_lstm:
         results.append(tf.zeros([], dtype))
     return cast(results, dtype)
 
@@ -196,7 +208,7 @@ def cudnn_rnn_backprop(
       inputs: input, input_h, input_c, params.
       output_grads: gradients of output, output_h and output_c.
       sequence_lengths, dropout_mask: as in cudnn_rnn.
-      **attributes: the attributes that cudnn_rnn takes.
+      **attributes: as of `model_attributes`.
 
     Returns:
       The gradients of the inputs.

@@ -1,15 +1,22 @@
 """The ops behind tf_lstm_ops.keras.
 
 B batch, T time, I input size, H units, P size of h (less than H with a projection).
+
+A function of an op takes its inputs and attributes by name, but not its attribute training. It
+returns the op's outputs without the reserve: output, final_h and, of an LSTM, final_c.
 """
 # Equations: cc/core/*_cell.h, docs/reference/keras.md.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import tensorflow as tf
 
+from tf_lstm_ops import _cells
 from tf_lstm_ops.composite.activations import KERAS as ACTIVATIONS
 from tf_lstm_ops.composite.common import (
     cast,
@@ -21,6 +28,11 @@ from tf_lstm_ops.composite.common import (
 )
 from tf_lstm_ops.composite.scan import scan
 
+_Cell = Callable[..., list[tf.Tensor]]  # of `scan`, on the input's terms [B, G*H] and the states
+
+# The function of each op.
+LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {}
+
 
 def _product(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """[B, K] or [T, B, K] times [K, Z]."""
@@ -29,199 +41,23 @@ def _product(value: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     return tf.einsum("tbk,kz->tbz", value, weights)
 
 
-def _per_gate(value: tf.Tensor, dropout: tf.Tensor, weights: tf.Tensor, gates: int) -> tf.Tensor:
+def _per_gate(value: tf.Tensor, dropout: Any, weights: tf.Tensor, gates: int) -> tf.Tensor:
     """value times weights. Each gate multiplies the value by its own dropout [B, K] first."""
-    if is_absent(dropout):
+    if dropout is None:
         return _product(value, weights)
     columns = tf.split(weights, gates, axis=-1)
     products = [_product(value * dropout[g], column) for g, column in enumerate(columns)]
     return tf.concat(products, axis=-1)
 
 
-def _time_major(x: tf.Tensor, mask: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """x as [T, B, I], zero where masked, and the valid steps, bool [T, B] or None."""
-    x = tf.transpose(x, [1, 0, 2])
-    if is_absent(mask):
-        return x, None
-    valid = tf.transpose(mask)
-    return zero_where_not(valid, x), valid
-
-
-def _run(
-    cell: Callable[..., list[tf.Tensor]],
-    x_terms: tf.Tensor,
-    valid: tf.Tensor | None,
-    states: list[tf.Tensor],
-    *,
-    go_backwards: bool,
-    zero_output_for_mask: bool,
-    return_sequences: bool,
-) -> list[tf.Tensor]:
-    """Runs a cell over the input's terms [T, B, ...]; returns the output and the final states."""
-    outputs, last, states = scan(
-        cell, x_terms, valid, states, reverse=go_backwards, zero_output=zero_output_for_mask
-    )
-    output = tf.transpose(outputs, [1, 0, 2]) if return_sequences else tf.expand_dims(last, 1)
-    return [output, *states]
+def _plus(terms: tf.Tensor, added: tf.Tensor | None) -> tf.Tensor:
+    # TensorFlow Lite's int8 has no range for a sum or a product with zero.
+    return terms if added is None else terms + added
 
 
 def _looking_at(c: tf.Tensor, z: tf.Tensor, peephole: tf.Tensor | None) -> tf.Tensor:
     """The pre-activation z of a gate with its peephole, which may be None."""
-    # TensorFlow Lite's int8 has no range for a product with zero.
     return z if peephole is None else z + peephole * c
-
-
-def keras_lstm(
-    x: tf.Tensor,
-    mask: tf.Tensor,
-    initial_h: tf.Tensor,
-    initial_c: tf.Tensor,
-    kernel: tf.Tensor,
-    recurrent_kernel: tf.Tensor,
-    bias: tf.Tensor,
-    peephole: tf.Tensor,
-    projection: tf.Tensor,
-    input_dropout: tf.Tensor,
-    recurrent_dropout: tf.Tensor,
-    *,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
-    cell_clip: float,
-    proj_clip: float = 0.0,
-    **loop: bool,
-) -> list[tf.Tensor]:
-    """KerasLSTM without its output reserve.
-
-    Args:
-      x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, projection,
-        input_dropout, recurrent_dropout: as the op takes them.
-      activation, recurrent_activation, cell_clip, proj_clip: attributes of the op.
-      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
-
-    Returns:
-      output, final_h, final_c.
-    """
-    dtype = x.dtype
-    arguments = (x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole)
-    arguments = cast((*arguments, input_dropout, recurrent_dropout), compute_dtype(dtype))
-    x, initial_h, initial_c, kernel, recurrent_kernel, bias, peephole, *dropouts = arguments
-    input_dropout, recurrent_dropout = dropouts
-    wci, wcf, wco = [None] * 3 if is_absent(peephole) else tf.unstack(peephole)
-    projected = not is_absent(projection)
-    if projected:
-        projection = tf.cast(projection, x.dtype)
-    of_state, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-
-    def cell(z: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> list[tf.Tensor]:
-        z += _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
-        zi, zf, zc, zo = tf.split(z, 4, axis=-1)
-        zi, zf = _looking_at(c, zi, wci), _looking_at(c, zf, wcf)
-        c = of_gate(zi) * of_state(zc) + of_gate(zf) * c
-        c = straight_through_clip(c, cell_clip)
-        h = of_gate(_looking_at(c, zo, wco)) * of_state(c)
-        if projected:
-            h = masked_clip(tf.matmul(h, projection), proj_clip)
-        return [h, c]
-
-    x, valid = _time_major(x, mask)
-    z = _per_gate(x, input_dropout, kernel, 4)
-    if not is_absent(bias):
-        z += bias
-    return cast(_run(cell, z, valid, [initial_h, initial_c], **loop), dtype)
-
-
-def keras_gru(
-    x: tf.Tensor,
-    mask: tf.Tensor,
-    initial_h: tf.Tensor,
-    kernel: tf.Tensor,
-    recurrent_kernel: tf.Tensor,
-    bias: tf.Tensor,
-    input_dropout: tf.Tensor,
-    recurrent_dropout: tf.Tensor,
-    *,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
-    **loop: bool,
-) -> list[tf.Tensor]:
-    """KerasGRU without its output reserve.
-
-    Args:
-      x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
-        op takes them.
-      activation, recurrent_activation: attributes of the op.
-      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
-
-    Returns:
-      output, final_h.
-    """
-    dtype = x.dtype
-    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
-    x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
-        arguments, compute_dtype(dtype)
-    )
-    input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
-    of_candidate, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-
-    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
-        h_terms = _per_gate(h, recurrent_dropout, recurrent_kernel, 3) + recurrent_bias
-        xz, xr, xh = tf.split(x_terms, 3, axis=-1)
-        hz, hr, hh = tf.split(h_terms, 3, axis=-1)
-        z = of_gate(xz + hz)
-        return [z * h + (1 - z) * of_candidate(xh + of_gate(xr + hr) * hh)]
-
-    x, valid = _time_major(x, mask)
-    x_terms = _per_gate(x, input_dropout, kernel, 3) + input_bias
-    return cast(_run(cell, x_terms, valid, [initial_h], **loop), dtype)
-
-
-def keras_reset_before_gru(
-    x: tf.Tensor,
-    mask: tf.Tensor,
-    initial_h: tf.Tensor,
-    kernel: tf.Tensor,
-    recurrent_kernel: tf.Tensor,
-    bias: tf.Tensor,
-    input_dropout: tf.Tensor,
-    recurrent_dropout: tf.Tensor,
-    *,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
-    **loop: bool,
-) -> list[tf.Tensor]:
-    """KerasResetBeforeGRU without its output reserve.
-
-    Args:
-      x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
-        op takes them.
-      activation, recurrent_activation: attributes of the op.
-      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
-
-    Returns:
-      output, final_h.
-    """
-    dtype = x.dtype
-    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
-    x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
-        arguments, compute_dtype(dtype)
-    )
-    *kernels, candidate_kernel = tf.split(recurrent_kernel, 3, axis=-1)
-    gates_kernel = tf.concat(kernels, axis=-1)
-    of_candidate, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
-
-    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
-        xz, xr, xh = tf.split(x_terms, 3, axis=-1)
-        hz, hr = tf.split(_per_gate(h, recurrent_dropout, gates_kernel, 2), 2, axis=-1)
-        z = of_gate(xz + hz)
-        dropped = h if is_absent(recurrent_dropout) else h * recurrent_dropout[2]
-        hh = tf.matmul(of_gate(xr + hr) * dropped, candidate_kernel)
-        return [z * h + (1 - z) * of_candidate(xh + hh)]
-
-    x, valid = _time_major(x, mask)
-    x_terms = _per_gate(x, input_dropout, kernel, 3)
-    if not is_absent(bias):
-        x_terms += bias
-    return cast(_run(cell, x_terms, valid, [initial_h], **loop), dtype)
 
 
 def normalized(z: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -240,152 +76,163 @@ def normalized(z: tf.Tensor, epsilon: float) -> tf.Tensor:
     return z * tf.math.rsqrt(tf.reduce_mean(z * z, axis=-1, keepdims=True) + epsilon)
 
 
-def keras_layer_norm_lstm(
-    x: tf.Tensor,
-    mask: tf.Tensor,
-    initial_h: tf.Tensor,
-    initial_c: tf.Tensor,
-    kernel: tf.Tensor,
-    recurrent_kernel: tf.Tensor,
-    bias: tf.Tensor,
-    input_gamma: tf.Tensor,
-    recurrent_gamma: tf.Tensor,
-    state_gamma: tf.Tensor,
-    state_beta: tf.Tensor,
-    input_dropout: tf.Tensor,
-    recurrent_dropout: tf.Tensor,
-    *,
-    epsilon: float,
-    carries_normalized_state: bool,
-    **loop: bool,
-) -> list[tf.Tensor]:
-    """KerasLayerNormLSTM without its output reserve.
+def _layer(op: str) -> Callable[[Callable[..., _Cell]], Callable[..., list[tf.Tensor]]]:
+    """Makes the function of an op of what makes its cell.
 
-    Args:
-      x, mask, initial_h, initial_c, kernel, recurrent_kernel, bias, input_gamma, recurrent_gamma,
-        state_gamma, state_beta, input_dropout, recurrent_dropout: as the op takes them.
-      epsilon, carries_normalized_state: attributes of the op.
-      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
-
-    Returns:
-      output, final_h, final_c.
+    That is a function of the op's inputs, in the type of the computation and None if absent, and of
+    the attributes that only some ops have. A bias with a row for each side is split: the input's
+    terms, which the cell gets, have the first row, and recurrent_bias is the second one.
     """
-    dtype = x.dtype
-    arguments = (x, initial_h, initial_c, kernel, recurrent_kernel, bias)
-    arguments = cast(arguments, compute_dtype(dtype))
-    x, initial_h, initial_c, kernel, recurrent_kernel, bias = arguments
-    norms = (input_gamma, recurrent_gamma, state_gamma, state_beta)
-    input_gamma, recurrent_gamma, state_gamma, state_beta = cast(norms, x.dtype)
-    input_dropout, recurrent_dropout = cast((input_dropout, recurrent_dropout), x.dtype)
+    gates, reset_after = len(_cells.BY_OP[op].gates), _cells.BY_OP[op].reset_after
+
+    def decorated(cell_of: Callable[..., _Cell]) -> Callable[..., list[tf.Tensor]]:
+        @functools.wraps(cell_of)
+        def layer(
+            *,
+            x: tf.Tensor,
+            mask: tf.Tensor,
+            go_backwards: bool,
+            zero_output_for_mask: bool,
+            return_sequences: bool,
+            **others: Any,
+        ) -> list[tf.Tensor]:
+            dtype = x.dtype
+            names = [name for name, value in others.items() if tf.is_tensor(value)]
+            given = [x, *(others.pop(name) for name in names)]
+            x, *inputs = cast(given, compute_dtype(dtype))
+            present = [None if is_absent(value) else value for value in inputs]
+            w = SimpleNamespace(**dict(zip(names, present, strict=True)))
+            bias, w.recurrent_bias = w.bias, None
+            if reset_after and bias is not None:
+                bias, w.recurrent_bias = tf.unstack(bias)
+            x, valid = tf.transpose(x, [1, 0, 2]), None
+            if not is_absent(mask):
+                valid = tf.transpose(mask)
+                x = zero_where_not(valid, x)
+            terms = _per_gate(x, w.input_dropout, w.kernel, gates)
+            if "epsilon" in others:
+                terms = w.input_gamma * normalized(terms, others["epsilon"])
+            outputs, last, states = scan(
+                cell_of(w, **others),
+                _plus(terms, bias),
+                valid,
+                [getattr(w, f"initial_{state}") for state in _cells.BY_OP[op].states],
+                reverse=go_backwards,
+                zero_output=zero_output_for_mask,
+            )
+            steps = (
+                tf.transpose(outputs, [1, 0, 2]) if return_sequences else tf.expand_dims(last, 1)
+            )
+            return cast([steps, *states], dtype)
+
+        LAYERS[op] = layer
+        return layer
+
+    return decorated
+
+
+@_layer("KerasLSTM")
+def _lstm(
+    w: SimpleNamespace,
+    *,
+    activation: str = "tanh",
+    recurrent_activation: str = "sigmoid",
+    cell_clip: float,
+    proj_clip: float = 0.0,
+) -> _Cell:
+    """KerasLSTM."""
+    wci, wcf, wco = [None] * 3 if w.peephole is None else tf.unstack(w.peephole)
+    of_state, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
 
     def cell(z: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> list[tf.Tensor]:
-        recurrent = _per_gate(h, recurrent_dropout, recurrent_kernel, 4)
-        z += recurrent_gamma * normalized(recurrent, epsilon)
+        z += _per_gate(h, w.recurrent_dropout, w.recurrent_kernel, 4)
         zi, zf, zc, zo = tf.split(z, 4, axis=-1)
-        c = tf.sigmoid(zi) * tf.tanh(zc) + tf.sigmoid(zf) * c
-        n = state_gamma * normalized(c, epsilon) + state_beta
-        return [tf.sigmoid(zo) * tf.tanh(n), n if carries_normalized_state else c]
+        zi, zf = _looking_at(c, zi, wci), _looking_at(c, zf, wcf)
+        c = of_gate(zi) * of_state(zc) + of_gate(zf) * c
+        c = straight_through_clip(c, cell_clip)
+        h = of_gate(_looking_at(c, zo, wco)) * of_state(c)
+        if w.projection is not None:
+            h = masked_clip(tf.matmul(h, w.projection), proj_clip)
+        return [h, c]
 
-    x, valid = _time_major(x, mask)
-    z = input_gamma * normalized(_per_gate(x, input_dropout, kernel, 4), epsilon)
-    if not is_absent(bias):
-        z += bias
-    return cast(_run(cell, z, valid, [initial_h, initial_c], **loop), dtype)
+    return cell
 
 
-def keras_layer_norm_gru(
-    x: tf.Tensor,
-    mask: tf.Tensor,
-    initial_h: tf.Tensor,
-    kernel: tf.Tensor,
-    recurrent_kernel: tf.Tensor,
-    bias: tf.Tensor,
-    input_gamma: tf.Tensor,
-    recurrent_gamma: tf.Tensor,
-    input_dropout: tf.Tensor,
-    recurrent_dropout: tf.Tensor,
-    *,
-    epsilon: float,
-    **loop: bool,
+def _gru_step(
+    x_terms: tf.Tensor, h_terms: tf.Tensor, h: tf.Tensor, of_candidate: Any, of_gate: Any
 ) -> list[tf.Tensor]:
-    """KerasLayerNormGRU without its output reserve.
+    """With the reset gate behind the matrix product."""
+    xz, xr, xh = tf.split(x_terms, 3, axis=-1)
+    hz, hr, hh = tf.split(h_terms, 3, axis=-1)
+    z = of_gate(xz + hz)
+    return [z * h + (1 - z) * of_candidate(xh + of_gate(xr + hr) * hh)]
 
-    Args:
-      x, mask, initial_h, kernel, recurrent_kernel, bias, input_gamma, recurrent_gamma,
-        input_dropout, recurrent_dropout: as the op takes them.
-      epsilon: attribute of the op.
-      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
 
-    Returns:
-      output, final_h.
-    """
-    dtype = x.dtype
-    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_gamma, recurrent_gamma)
-    arguments = cast((*arguments, input_dropout, recurrent_dropout), compute_dtype(dtype))
-    x, initial_h, kernel, recurrent_kernel, bias, *others = arguments
-    input_gamma, recurrent_gamma, input_dropout, recurrent_dropout = others
-    input_bias, recurrent_bias = (0.0, 0.0) if is_absent(bias) else tf.unstack(bias)
+@_layer("KerasGRU")
+def _gru(
+    w: SimpleNamespace, *, activation: str = "tanh", recurrent_activation: str = "sigmoid"
+) -> _Cell:
+    """KerasGRU."""
+    functions = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
 
     def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
-        h_terms = normalized(_per_gate(h, recurrent_dropout, recurrent_kernel, 3), epsilon)
-        h_terms = recurrent_gamma * h_terms + recurrent_bias
+        h_terms = _per_gate(h, w.recurrent_dropout, w.recurrent_kernel, 3)
+        return _gru_step(x_terms, _plus(h_terms, w.recurrent_bias), h, *functions)
+
+    return cell
+
+
+@_layer("KerasResetBeforeGRU")
+def _reset_before_gru(
+    w: SimpleNamespace, *, activation: str = "tanh", recurrent_activation: str = "sigmoid"
+) -> _Cell:
+    """KerasResetBeforeGRU."""
+    *kernels, candidate_kernel = tf.split(w.recurrent_kernel, 3, axis=-1)
+    gates_kernel = tf.concat(kernels, axis=-1)
+    of_candidate, of_gate = ACTIVATIONS[activation], ACTIVATIONS[recurrent_activation]
+
+    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
         xz, xr, xh = tf.split(x_terms, 3, axis=-1)
-        hz, hr, hh = tf.split(h_terms, 3, axis=-1)
-        z = tf.sigmoid(xz + hz)
-        return [z * h + (1 - z) * tf.tanh(xh + tf.sigmoid(xr + hr) * hh)]
+        hz, hr = tf.split(_per_gate(h, w.recurrent_dropout, gates_kernel, 2), 2, axis=-1)
+        z = of_gate(xz + hz)
+        dropped = h if w.recurrent_dropout is None else h * w.recurrent_dropout[2]
+        hh = tf.matmul(of_gate(xr + hr) * dropped, candidate_kernel)
+        return [z * h + (1 - z) * of_candidate(xh + hh)]
 
-    x, valid = _time_major(x, mask)
-    x_terms = input_gamma * normalized(_per_gate(x, input_dropout, kernel, 3), epsilon)
-    return cast(_run(cell, x_terms + input_bias, valid, [initial_h], **loop), dtype)
+    return cell
 
 
-def keras_simple_rnn(
-    x: tf.Tensor,
-    mask: tf.Tensor,
-    initial_h: tf.Tensor,
-    kernel: tf.Tensor,
-    recurrent_kernel: tf.Tensor,
-    bias: tf.Tensor,
-    input_dropout: tf.Tensor,
-    recurrent_dropout: tf.Tensor,
-    *,
-    activation: str,
-    **loop: bool,
-) -> list[tf.Tensor]:
-    """KerasSimpleRNN without its output reserve.
+@_layer("KerasLayerNormLSTM")
+def _layer_norm_lstm(
+    w: SimpleNamespace, *, epsilon: float, carries_normalized_state: bool
+) -> _Cell:
+    """KerasLayerNormLSTM."""
 
-    Args:
-      x, mask, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout: as the
-        op takes them.
-      activation: attribute of the op.
-      **loop: its attributes go_backwards, zero_output_for_mask and return_sequences.
+    def cell(z: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> list[tf.Tensor]:
+        recurrent = _per_gate(h, w.recurrent_dropout, w.recurrent_kernel, 4)
+        z += w.recurrent_gamma * normalized(recurrent, epsilon)
+        zi, zf, zc, zo = tf.split(z, 4, axis=-1)
+        c = tf.sigmoid(zi) * tf.tanh(zc) + tf.sigmoid(zf) * c
+        n = w.state_gamma * normalized(c, epsilon) + w.state_beta
+        return [tf.sigmoid(zo) * tf.tanh(n), n if carries_normalized_state else c]
 
-    Returns:
-      output, final_h.
-    """
-    dtype = x.dtype
-    arguments = (x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout)
-    x, initial_h, kernel, recurrent_kernel, bias, input_dropout, recurrent_dropout = cast(
-        arguments, compute_dtype(dtype)
-    )
+    return cell
+
+
+@_layer("KerasLayerNormGRU")
+def _layer_norm_gru(w: SimpleNamespace, *, epsilon: float) -> _Cell:
+    """KerasLayerNormGRU."""
+
+    def cell(x_terms: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
+        h_terms = normalized(_per_gate(h, w.recurrent_dropout, w.recurrent_kernel, 3), epsilon)
+        h_terms = _plus(w.recurrent_gamma * h_terms, w.recurrent_bias)
+        return _gru_step(x_terms, h_terms, h, tf.tanh, tf.sigmoid)
+
+    return cell
+
+
+@_layer("KerasSimpleRNN")
+def _simple_rnn(w: SimpleNamespace, *, activation: str) -> _Cell:
+    """KerasSimpleRNN."""
     function = ACTIVATIONS[activation]
-
-    def cell(z: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
-        return [function(z + _per_gate(h, recurrent_dropout, recurrent_kernel, 1))]
-
-    x, valid = _time_major(x, mask)
-    z = _per_gate(x, input_dropout, kernel, 1)
-    if not is_absent(bias):
-        z += bias
-    return cast(_run(cell, z, valid, [initial_h], **loop), dtype)
-
-
-# The function of each op.
-LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {
-    "KerasLSTM": keras_lstm,
-    "KerasGRU": keras_gru,
-    "KerasResetBeforeGRU": keras_reset_before_gru,
-    "KerasLayerNormLSTM": keras_layer_norm_lstm,
-    "KerasLayerNormGRU": keras_layer_norm_gru,
-    "KerasSimpleRNN": keras_simple_rnn,
-}
+    return lambda z, h: [function(z + _per_gate(h, w.recurrent_dropout, w.recurrent_kernel, 1))]

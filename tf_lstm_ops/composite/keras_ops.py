@@ -58,39 +58,6 @@ LAYERS: dict[str, Callable[..., list[tf.Tensor]]] = {
 }
 
 
-def layer_grad(
-    op: str,
-    inputs: list[tf.Tensor],
-    output_grads: list[tf.Tensor],
-    *,
-    needs_x_grad: bool,
-    **attributes: Any,
-) -> list[tf.Tensor]:
-    """The gradient op of a layer's op. The forward pass is computed again.
-
-    Args:
-      op: the name of the layer's op, a key of LAYERS.
-      inputs: the inputs of that op.
-      output_grads: gradients of its outputs but the reserve.
-      needs_x_grad: whether the gradients of x are computed; else they are zero.
-      **attributes: the other attributes of the gradient op.
-
-    Returns:
-      The gradient op's outputs: gradients of x, the states and the weights.
-    """
-    by_name = dict(zip(op_definitions.inputs(op), inputs, strict=True))
-    names = [name.removesuffix("_grad") for name in op_definitions.outputs(f"{op}Grad")]
-
-    def forward(*sources: Any) -> list[tf.Tensor]:
-        return LAYERS[op](**{**by_name, **dict(zip(names, sources, strict=True))}, **attributes)
-
-    found = gradients(forward, [by_name[name] for name in names], lambda _: output_grads)
-    return [
-        grad if needs_x_grad or name not in _X else tf.zeros_like(grad)
-        for name, grad in zip(names, found, strict=True)
-    ]
-
-
 def _with_reserve(function: Callable[..., list[tf.Tensor]]) -> Composite:
     """The composite of a layer's op. The reserve is empty; only the gradient op would read it."""
 
@@ -101,19 +68,34 @@ def _with_reserve(function: Callable[..., list[tf.Tensor]]) -> Composite:
     return composite
 
 
-def _grad_by_name(op: str) -> Composite:
-    """The composite of the gradient op of a layer's op."""
+def _layer_grad(op: str) -> Composite:
+    """The composite of the gradient op of a layer's op. The forward pass is computed again.
 
-    def composite(**arguments: Any) -> list[tf.Tensor]:
-        inputs = [arguments[name] for name in op_definitions.inputs(op)]
-        names = list(op_definitions.inputs(f"{op}Grad"))[len(inputs) + 2 :]  # not output, reserve
-        attributes = {name: arguments[name] for name in op_definitions.attributes(f"{op}Grad")}
-        return layer_grad(op, inputs, [arguments[name] for name in names], **attributes)
+    Of the gradient op's inputs it does not read output and reserve, and without needs_x_grad the
+    gradients of x are zero.
+    """
+
+    def composite(*, needs_x_grad: bool, **arguments: Any) -> list[tf.Tensor]:
+        inputs = {name: arguments.pop(name) for name in op_definitions.inputs(op)}
+        _, _, *grads = list(op_definitions.inputs(f"{op}Grad"))[len(inputs) :]
+        own = [n for n in op_definitions.attributes(f"{op}Grad") if n != "needs_x_grad"]
+        attributes = {name: arguments[name] for name in own}
+        names = [name.removesuffix("_grad") for name in op_definitions.outputs(f"{op}Grad")]
+
+        def forward(*sources: Any) -> list[tf.Tensor]:
+            return LAYERS[op](**{**inputs, **dict(zip(names, sources, strict=True))}, **attributes)
+
+        output_grads = [arguments[name] for name in grads]
+        found = gradients(forward, [inputs[name] for name in names], lambda _: output_grads)
+        return [
+            grad if needs_x_grad or name not in _X else tf.zeros_like(grad)
+            for name, grad in zip(names, found, strict=True)
+        ]
 
     return composite
 
 
 COMPOSITES: dict[str, Composite] = {
     **{op: _with_reserve(layer) for op, layer in LAYERS.items()},
-    **{f"{op}Grad": _grad_by_name(op) for op in LAYERS},
+    **{f"{op}Grad": _layer_grad(op) for op in LAYERS},
 }

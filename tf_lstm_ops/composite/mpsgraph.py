@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tf_lstm_ops import op_definitions
 from tf_lstm_ops.composite.activations import MPSGRAPH as ACTIVATIONS
 from tf_lstm_ops.composite.common import Composite, cast, compute_dtype, gradients, is_absent
 from tf_lstm_ops.composite.scan import scan
@@ -117,22 +118,11 @@ def _run(
     return _Results(*cast(both, dtype))
 
 
-def mpsgraph_lstm(
-    source: Any,
-    recurrent_weight: tf.Tensor,
-    input_weight: tf.Tensor,
-    bias: tf.Tensor,
-    init_state: tf.Tensor,
-    init_cell: tf.Tensor,
-    mask: tf.Tensor,
-    peephole: tf.Tensor,
-    **attributes: Any,
-) -> list[tf.Tensor]:
+def mpsgraph_lstm(*inputs: tf.Tensor, **attributes: Any) -> list[tf.Tensor]:
     """MPSGraphLSTM with all its results. The mask has no gradient.
 
     Args:
-      source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, peephole: as the op
-        takes them; an absent one has the shape [0].
+      *inputs: those of the op; an absent one has the shape [0].
       **attributes: the op's attributes but produce_cell and training.
 
     Returns:
@@ -141,8 +131,7 @@ def mpsgraph_lstm(
     Raises:
       ValueError: the cell size is not static.
     """
-    inputs = [source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, peephole]
-    results = _run(inputs, **attributes)
+    results = _run(list(inputs), **attributes)
     return [results.output, results.cell, results.z_state]
 
 
@@ -183,30 +172,22 @@ def mpsgraph_lstm_gradients(
     return [inputs[n] if is_absent(inputs[n]) else next(found) for n in differentiated]
 
 
-_INPUTS = (
-    *("source", "recurrent_weight", "input_weight", "bias"),
-    *("init_state", "init_cell", "mask", "peephole"),
-)
-_OUTPUT_GRADS = (
-    *("source_gradient", "state_gradient", "cell_gradient"),
-    *("cell_output_gradient", "z_state_gradient"),
-)
+_FORWARD, _BACKWARD = "MPSGraphLSTM", "MPSGraphLSTMGradients"
 
 
 def _forward_op(*, produce_cell: bool, training: bool, **arguments: Any) -> list[tf.Tensor]:
-    output, cell, z_state = mpsgraph_lstm(**arguments)
+    inputs = [arguments.pop(name) for name in op_definitions.inputs(_FORWARD)]
+    output, cell, z_state = mpsgraph_lstm(*inputs, **arguments)
     none = tf.zeros([0], output.dtype)
     return [output, cell if produce_cell or training else none, z_state if training else none]
 
 
 def _gradient_op(*, z_state: tf.Tensor, cell_output_fwd: Any, **arguments: Any) -> list[tf.Tensor]:
     """The forward op's results z_state and cell_output_fwd are computed again."""
-    inputs = [arguments.pop(name) for name in _INPUTS]
-    output_grads = [arguments.pop(name) for name in _OUTPUT_GRADS]
+    inputs = [arguments.pop(name) for name in op_definitions.inputs(_FORWARD)]
+    names = [name for name in op_definitions.inputs(_BACKWARD) if name.endswith("_gradient")]
+    output_grads = [arguments.pop(name) for name in names]
     return mpsgraph_lstm_gradients(inputs, output_grads, **arguments)
 
 
-COMPOSITES: dict[str, Composite] = {
-    "MPSGraphLSTM": _forward_op,
-    "MPSGraphLSTMGradients": _gradient_op,
-}
+COMPOSITES: dict[str, Composite] = {_FORWARD: _forward_op, _BACKWARD: _gradient_op}

@@ -9,6 +9,12 @@ import tensorflow as tf
 
 from tf_lstm_ops.composite.context import differentiable_in_pfor, is_unrolled
 
+_Step = tuple[tf.Tensor, list[tf.Tensor]]  # the output and the states after a step
+# Of a step of the sequence, whether it is valid (or None), and the output and states before it.
+# The results have the static shapes of those.
+_Advance = Callable[[tf.Tensor, Any, tf.Tensor, list[tf.Tensor]], _Step]
+_Results = tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]
+
 
 def scan(
     cell: Callable[..., list[tf.Tensor]],
@@ -18,7 +24,7 @@ def scan(
     *,
     reverse: bool,
     zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+) -> _Results:
     """Runs a cell over a sequence, step by step.
 
     Args:
@@ -35,46 +41,37 @@ def scan(
       The outputs, [T, B, ...] in the order in which the steps run; the last output; the final
       states.
     """
-    options = {"reverse": reverse, "zero_output": zero_output}
+    zero = tf.zeros_like(initial[0])
+
+    def advance(
+        row: tf.Tensor, now: tf.Tensor | None, output: tf.Tensor, states: list[tf.Tensor]
+    ) -> _Step:
+        before = [output, *states]
+        new = cell(row, *states)
+        if now is None:
+            output, states = new[0], new
+        else:
+            now = tf.expand_dims(now, 1)
+            output = tf.where(now, new[0], zero if zero_output else output)
+            states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
+        for value, start in zip([output, *states], before, strict=True):
+            value.set_shape(start.shape)
+        return output, states
+
+    time = sequence.shape[0]
     # Eager loops are Python's in any case. Without lists of tensors, which not every device has.
-    if is_unrolled(sequence.shape[0]) or (tf.executing_eagerly() and sequence.shape[0] > 0):
-        return _scan_unrolled(cell, sequence, valid, initial, **options)
+    if is_unrolled(time) or (tf.executing_eagerly() and time > 0):
+        return _scan_unrolled(advance, sequence, valid, initial, zero, reverse)
     if differentiable_in_pfor():
-        return _scan_lists(cell, sequence, valid, initial, **options)
-    return _scan_arrays(cell, sequence, valid, initial, **options)
-
-
-def _next(
-    new: list[tf.Tensor],
-    valid: tf.Tensor,
-    output: tf.Tensor,
-    states: list[tf.Tensor],
-    otherwise: Any,
-) -> tuple[Any, list[tf.Tensor]]:
-    """The output and the states after a step, with the static shapes of those before it."""
-    before = [output, *states]
-    if valid is None:
-        output, states = new[0], new
-    else:
-        now = tf.expand_dims(valid, 1)
-        output = tf.where(now, new[0], otherwise)
-        states = [tf.where(now, a, b) for a, b in zip(new, states, strict=True)]
-    for value, start in zip([output, *states], before, strict=True):
-        value.set_shape(start.shape)
-    return output, states
+        return _scan_lists(advance, sequence, valid, initial, zero, reverse)
+    return _scan_arrays(advance, sequence, valid, initial, zero, reverse)
 
 
 def _scan_arrays(
-    cell: Callable[..., list[tf.Tensor]],
-    sequence: tf.Tensor,
-    valid: tf.Tensor | None,
-    initial: list[tf.Tensor],
-    *,
-    reverse: bool,
-    zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    advance: _Advance, sequence: tf.Tensor, valid: Any, initial: Any, zero: Any, reverse: bool
+) -> _Results:
     """`scan` with arrays. Converters to ONNX and TensorFlow Lite know its ops, and XLA."""
-    time, zero = sequence.shape[0] or tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    time = sequence.shape[0] or tf.shape(sequence)[0]
     if sequence.shape[0] == 0:  # XLA cannot trace a step that reads from an array without elements
         return zero[tf.newaxis][:0], zero, initial
 
@@ -89,9 +86,8 @@ def _scan_arrays(
     valid_rows = None if valid is None else by_step(valid)
 
     def step(t: Any, output: tf.Tensor, states: list[tf.Tensor], outputs: Any) -> Any:
-        new = cell(sequence_rows.read(t), *states)
         now = None if valid_rows is None else valid_rows.read(t)
-        output, states = _next(new, now, output, states, zero if zero_output else output)
+        output, states = advance(sequence_rows.read(t), now, output, states)
         outputs = tf.raw_ops.TensorListSetItem(input_handle=outputs, index=t, item=output)
         return t + 1, output, states, outputs
 
@@ -117,21 +113,15 @@ def _scan_arrays(
 
 
 def _scan_lists(
-    cell: Callable[..., list[tf.Tensor]],
-    sequence: tf.Tensor,
-    valid: tf.Tensor | None,
-    initial: list[tf.Tensor],
-    *,
-    reverse: bool,
-    zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    advance: _Advance, sequence: tf.Tensor, valid: Any, initial: Any, zero: Any, reverse: bool
+) -> _Results:
     """`scan` with lists, from whose end a step takes its input.
 
     tf.vectorized_map and tape.jacobian vectorize a loop with arrays even if it does not depend on
     the iteration, and then fail at its gradient. The gradient of this loop has lists only, too.
     tf2onnx does not know TensorListPopBack, so neither form can replace the other.
     """
-    time, zero = tf.shape(sequence)[0], tf.zeros_like(initial[0])
+    time = tf.shape(sequence)[0]
 
     def take(rows: tf.Tensor, like: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         shape = tf.shape(like)[1:]
@@ -154,9 +144,8 @@ def _scan_lists(
         t: Any, lists: list[tf.Tensor], output: tf.Tensor, states: list[tf.Tensor], outputs: Any
     ) -> Any:
         taken = [take(rows, source) for rows, source in zip(lists, sources, strict=True)]
-        new = cell(taken[0][1], *states)
         now = None if valid is None else taken[1][1]
-        output, states = _next(new, now, output, states, zero if zero_output else output)
+        output, states = advance(taken[0][1], now, output, states)
         outputs = tf.raw_ops.TensorListPushBack(input_handle=outputs, tensor=output)
         return t + 1, [rows for rows, _ in taken], output, states, outputs
 
@@ -178,14 +167,8 @@ def _scan_lists(
 
 
 def _scan_unrolled(
-    cell: Callable[..., list[tf.Tensor]],
-    sequence: tf.Tensor,
-    valid: tf.Tensor | None,
-    initial: list[tf.Tensor],
-    *,
-    reverse: bool,
-    zero_output: bool,
-) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    advance: _Advance, sequence: tf.Tensor, valid: Any, initial: Any, zero: Any, reverse: bool
+) -> _Results:
     """`scan` of a known number of steps without a loop of TensorFlow's.
 
     For eager calls, and for converters that quantise no loops.
@@ -193,11 +176,8 @@ def _scan_unrolled(
     order = slice(None, None, -1 if reverse else 1)
     rows = tf.unstack(sequence)[order]
     valid_rows = [None] * len(rows) if valid is None else tf.unstack(valid)[order]
-    output = zero = tf.zeros_like(initial[0])
-    states, outputs = initial, []
+    output, states, outputs = zero, initial, []
     for row, now in zip(rows, valid_rows, strict=True):
-        output, states = _next(
-            cell(row, *states), now, output, states, zero if zero_output else output
-        )
+        output, states = advance(row, now, output, states)
         outputs.append(output)
     return tf.stack(outputs), output, states

@@ -114,10 +114,12 @@ def compare(
         return
     except Exception as error:
         raise ValueError(f"{name} cannot run: {error}") from error
+    dtypes = {"float32", *(layer.compute_dtype for layer in _keras_private.layers_of(model))}
+    epsilon = max(_EPSILON.get(dtype, 0.0) for dtype in dtypes)
     if tolerance is None:
-        tolerance = math.sqrt(max(_EPSILON.get(t, 0.0) for t in _dtypes(model)))
-    difference = _largest_difference(outputs, expected, name, tolerance)
-    if difference.of_allowed(tolerance) > 1:
+        tolerance = math.sqrt(epsilon)
+    largest = _largest_difference(outputs, expected, name, tolerance)
+    if largest.of_allowed(tolerance) > 1:
         if _largest_difference(again, expected, name, tolerance).of_allowed(tolerance) > 1:
             _warn(name, "two calls of the model give different outputs")
             return
@@ -128,17 +130,17 @@ def compare(
                 given = [tf.constant(x) for x in moved(arrays, factor)]
                 return _predict(model, signature, given, from_zeros)
 
-        rounding = rounding_of(max(_EPSILON.get(t, 0.0) for t in _dtypes(model)))
+        rounding = rounding_of(epsilon)
         parts = steady_parts(predict, expected, rounding)
-        steady = [steady_difference(*each) for each in zip(outputs, expected, parts, strict=True)]
+        steady = [difference(*each) for each in zip(outputs, expected, parts, strict=True)]
         if max(each.of_allowed(tolerance) for each in steady) > 1:
             raise ValueError(
                 f"{name} predicts something else than the model: the largest difference is "
-                f"{difference}"
+                f"{largest}"
             )
         warnings.warn(f"{name}: {not_compared(parts, rounding)}", stacklevel=3)
     if verbose:
-        print(f"{name}: largest difference to the model {difference}")
+        print(f"{name}: largest difference to the model {largest}")
 
 
 def random_inputs(model: keras.Model, signature: Sequence[Any]) -> list[np.ndarray]:
@@ -190,10 +192,6 @@ def _warn(name: str, why: str) -> None:
     warnings.warn(f"{name} was not compared with the model: {why}", stacklevel=4)
 
 
-def _dtypes(model: keras.Model) -> set[str]:
-    return {"float32", *(layer.compute_dtype for layer in _keras_private.layers_of(model))}
-
-
 def _predict(
     model: keras.Model, signature: Sequence[Any], inputs: list[Any], from_zeros: bool
 ) -> list[tf.Tensor]:
@@ -230,39 +228,27 @@ def _largest_difference(
     return max(pairs, key=lambda pair: pair.of_allowed(tolerance), default=Difference(0.0, 0.0))
 
 
-def difference(output: tf.Tensor, expected: tf.Tensor) -> Difference:
+def difference(output: tf.Tensor, expected: tf.Tensor, part: Steady | None = None) -> Difference:
     """The difference of one output from that of the model.
 
     Args:
       output: the output.
       expected: the output of the model, of the same shape and dtype.
+      part: the part of the output that is compared, and what a right file may have; None: all.
 
     Returns:
-      The difference. Equal infinities do not differ, nor do two NaN; NaN differs from any number.
+      The difference beyond what the part allows. Equal infinities do not differ, nor do two NaN;
+      NaN differs from any number. Outputs that are no floats may differ where the model's own move.
     """
     if not (output.dtype.is_floating or output.dtype.is_complex):
-        equal = np.array_equal(output.numpy(), expected.numpy())
-        return Difference(0.0 if equal else 1.0, 1.0)
-    error, size = _errors(output, expected)
-    return Difference(float(error.max(initial=0.0)), size)
-
-
-def steady_difference(output: tf.Tensor, expected: tf.Tensor, part: Steady) -> Difference:
-    """The difference of an output from that of the model beyond what a right file may have.
-
-    Args:
-      output, expected: as of `difference`.
-      part: the part of the output that is compared.
-
-    Returns:
-      The difference. Outputs that are no floats may differ where the model's own move.
-    """
-    if not (output.dtype.is_floating or output.dtype.is_complex):
-        differs = (output.numpy() != expected.numpy()) & (part.allowed == 0) & part.elements
+        differs = np.asarray(output.numpy() != expected.numpy())
+        if part is not None:
+            differs = differs & (part.allowed == 0) & part.elements
         return Difference(float(differs.any()), 1.0)
     error, size = _errors(output, expected)
-    beyond = np.maximum(error - part.allowed, 0.0)[part.elements]
-    return Difference(float(beyond.max(initial=0.0)), size)
+    if part is not None:
+        error = np.maximum(error - part.allowed, 0.0)[part.elements]
+    return Difference(float(error.max(initial=0.0)), size)
 
 
 def _errors(output: tf.Tensor, expected: tf.Tensor) -> tuple[np.ndarray, float]:

@@ -129,21 +129,18 @@ def _computations(model: keras.Model) -> list[tuple[keras.Layer, Callable[..., A
         for layer in _keras_private.layers_of(model):
             if not isinstance(layer, keras.layers.RNN) or not layer.built:
                 continue
-            if isinstance(layer, FusedRNN):
-                if _why_loop(layer) is not None:
-                    found.append((layer, functools.partial(_with_plain_ops, layer)))
-            elif why_loop(layer) is None:
-                found.append((layer, _run_of(_counterpart(layer))))
+            is_loop = why_loop(layer) is not None
+            if is_loop and isinstance(layer, FusedRNN):
+                found.append((layer, functools.partial(_with_plain_ops, layer)))
+            elif not is_loop and not isinstance(layer, FusedRNN):
+                new = _counterpart(layer)
+                found.append((layer, functools.partial(_keras_private.run_loop, type(new), new)))
     return found
 
 
 def _with_plain_ops(layer: keras.Layer, *args: Any, **kwargs: Any) -> Any:
     with composite.plain_ops():
         return _keras_private.run_loop(type(layer), layer, *args, **kwargs)
-
-
-def _run_of(layer: FusedRNN) -> Callable[..., Any]:
-    return functools.partial(_keras_private.run_loop, type(layer), layer)
 
 
 def _counterpart(layer: keras.layers.RNN) -> FusedRNN:

@@ -82,7 +82,8 @@ def steady_parts(
     distances = []
     for factor in (1 + rounding.by, 1 - rounding.by):
         outputs = predict(factor)
-        distances.append([_distance(a, b) for a, b in zip(outputs, expected, strict=True)])
+        pairs = zip(outputs, expected, strict=True)
+        distances.append([np.abs(_wide(a) - _wide(b)) for a, b in pairs])
     return [
         _steady(np.max(parts, axis=0), np.abs(_wide(each)).max(initial=0), rounding)
         for parts, each in zip(zip(*distances, strict=True), expected, strict=True)
@@ -159,10 +160,6 @@ def _wide(value: Any) -> np.ndarray:
         return np.zeros(array.shape)
     wide = array if array.dtype.kind == "c" else array.astype(np.float64)
     return np.nan_to_num(wide)
-
-
-def _distance(one: Any, other: Any) -> np.ndarray:
-    return np.abs(_wide(one) - _wide(other))
 
 
 def _steady(moved: np.ndarray, size: float, rounding: Rounding) -> Steady:

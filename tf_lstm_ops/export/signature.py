@@ -46,14 +46,14 @@ def signature(
 
     def spec(argument: Any) -> tf.TensorSpec:
         first, *sizes = argument.shape
-        return tf.TensorSpec([batch_size if first is None else first, *sizes], *_rest(argument))
+        dtype = getattr(argument, "dtype", None)
+        return tf.TensorSpec(
+            [batch_size if first is None else first, *sizes],
+            "float32" if dtype is None else dtype,
+            getattr(argument, "name", None),
+        )
 
     return list(keras.tree.map_structure(spec, found))
-
-
-def _rest(spec: Any) -> tuple[Any, str | None]:
-    dtype = getattr(spec, "dtype", None)
-    return "float32" if dtype is None else dtype, getattr(spec, "name", None)
 
 
 def _checked(input_signature: Any) -> list[Any]:
@@ -123,8 +123,5 @@ def own_batch_sizes(model: keras.Model, signature: Sequence[Any]) -> list[int | 
     """
     count = len(tf.nest.flatten(signature))
     own = inputs_of(model, signature)
-    return (
-        [tensor.shape[0] if tensor.shape else None for tensor in own]
-        if len(own) == count
-        else ([None] * count)
-    )
+    sizes = [tensor.shape[0] if tensor.shape else None for tensor in own]
+    return sizes if len(own) == count else [None] * count

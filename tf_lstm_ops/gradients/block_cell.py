@@ -2,71 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tf_lstm_ops import _cells, op_definitions
-from tf_lstm_ops.composite import block_cell as composite
-from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
+from tf_lstm_ops.composite.block_cell import COMPOSITES
+from tf_lstm_ops.gradients.common import Gradient, filled, second
 
 # As the attribute gate_order of the ops has them.
 _ICFO, _IFCO = _cells.BLOCK.upper(), _cells.BLOCK_V2.upper()
 
 
-def _cell(op: Any, *grads: Any) -> Any:
-    return op_definitions.function("LSTMBlockCellFullGrad")(
-        *op.inputs,
-        *op.outputs,
-        *filled(grads, op.outputs),
-        use_peephole=op.get_attr("use_peephole"),
-        gate_order=_ICFO,
-    )
-
-
-def _sequence(gate_order: str) -> Gradient:
+def _first(full_grad: str, gate_order: str) -> Gradient:
     def gradient(op: Any, *grads: Any) -> Any:
-        input_grads = op_definitions.function("BlockLSTMFullGrad")(
+        found = op_definitions.function(full_grad)(
             *op.inputs,
             *op.outputs,
             *filled(grads, op.outputs),
             use_peephole=op.get_attr("use_peephole"),
             gate_order=gate_order,
         )
-        return [None, *input_grads]  # seq_len_max has none
+        return [None, *found] if full_grad == "BlockLSTMFullGrad" else found  # of seq_len_max
 
     return gradient
 
 
-def _second(function: Callable[..., Any], gate_order: str | None = None) -> Gradient:
-    """The gradient of a gradient op: the gradient of its composite.
-
-    The FullGrad ops have the gate order as an attribute; the order of the other ops is fixed.
-    """
-
-    def gradient(op: Any, *grads: Any) -> Any:
-        names = ("use_peephole",) if gate_order else ("use_peephole", "gate_order")
-        settings = attributes(op, names)
-        if gate_order:
-            settings["gate_order"] = gate_order
-        return vector_jacobian(lambda *a: function(*a, **settings), op.inputs, grads)
-
-    return gradient
-
-
+_CELL = _first("LSTMBlockCellFullGrad", _ICFO)
 _SECOND: dict[str, Gradient] = {
-    "LSTMBlockCellGrad": _second(composite.lstm_block_cell_grad, _ICFO),
-    "BlockLSTMGrad": _second(composite.block_lstm_grad, _ICFO),
-    "BlockLSTMGradV2": _second(composite.block_lstm_grad, _IFCO),
+    op: second(op, COMPOSITES[op])
+    for op in ("LSTMBlockCellGrad", "BlockLSTMGrad", "BlockLSTMGradV2")
 }
 
 GRADIENTS: dict[str, Gradient] = {
-    "TfLstmOps>LSTMBlockCell": _cell,
-    "TfLstmOps>BlockLSTM": _sequence(_ICFO),
-    "TfLstmOps>BlockLSTMV2": _sequence(_IFCO),
-    "TfLstmOps>LSTMBlockCellFullGrad": _second(composite.lstm_block_cell_full_grad),
-    "TfLstmOps>BlockLSTMFullGrad": _second(composite.block_lstm_full_grad),
+    "TfLstmOps>LSTMBlockCell": _CELL,
+    "TfLstmOps>BlockLSTM": _first("BlockLSTMFullGrad", _ICFO),
+    "TfLstmOps>BlockLSTMV2": _first("BlockLSTMFullGrad", _IFCO),
+    **{
+        f"TfLstmOps>{op}": second(op, COMPOSITES[op])
+        for op in ("LSTMBlockCellFullGrad", "BlockLSTMFullGrad")
+    },
     **{f"TfLstmOps>{op}": gradient for op, gradient in _SECOND.items()},
     # Stock ops without a gradient in TensorFlow.
-    "LSTMBlockCell": _cell,
+    "LSTMBlockCell": _CELL,
     **_SECOND,
 }

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _tf_private
-from tf_lstm_ops.composite.common import gradients
+from tf_lstm_ops import _tf_private, op_definitions
+from tf_lstm_ops.composite.common import Composite, gradients
 
 # A function for tf.RegisterGradient: from the op and the gradients of its outputs it computes the
 # gradients of its inputs. A gradient that does not exist is None.
@@ -43,8 +43,36 @@ def filled(grads: Sequence[Any], outputs: Sequence[Any]) -> list[tf.Tensor]:
     return [tf.zeros_like(y) if g is None else g for g, y in zip(grads, outputs, strict=True)]
 
 
+def second(op: str, composite: Composite, *constant: str) -> Gradient:
+    """The gradient of a gradient op: the gradient of its composite.
+
+    Args:
+      op: the name of the gradient op, without its namespace.
+      composite: its composite.
+      *constant: inputs without a gradient, such as those that are functions of the other inputs:
+        the whole derivative goes through the composite of the forward pass.
+
+    Returns:
+      The gradient.
+    """
+
+    def gradient(node: Any, *grads: Any) -> Any:
+        settings = attributes(node, op_definitions.attributes(op))
+        names = list(op_definitions.inputs(op))
+
+        def composed(*values: Any) -> list[tf.Tensor]:
+            return composite(**dict(zip(names, values, strict=True)), **settings)
+
+        return vector_jacobian(composed, node.inputs, grads, [names.index(n) for n in constant])
+
+    return gradient
+
+
 def vector_jacobian(
-    function: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    grads: Sequence[Any],
+    constant: Sequence[int] = (),
 ) -> list[tf.Tensor]:
     """Vector-Jacobian product of a function of plain TensorFlow ops.
 
@@ -52,16 +80,17 @@ def vector_jacobian(
       function: takes the inputs one by one; returns a list of outputs.
       inputs: the values at which to differentiate.
       grads: the gradients of the outputs; None for zero.
+      constant: the positions of inputs that need no gradient.
 
     Returns:
-      The gradients of all inputs; None for those that are not floating-point.
+      The gradients of all inputs; None for those that are constant or not floating-point.
     """
-    floating = [v.dtype.is_floating for v in inputs]
+    varies = [v.dtype.is_floating and k not in constant for k, v in enumerate(inputs)]
 
-    def of_floating(*values: Any) -> list[tf.Tensor]:
+    def of_varying(*values: Any) -> list[tf.Tensor]:
         given = iter(values)
-        return function(*(next(given) if f else v for f, v in zip(floating, inputs, strict=True)))
+        return function(*(next(given) if f else v for f, v in zip(varies, inputs, strict=True)))
 
-    watched = [v for v in inputs if v.dtype.is_floating]
-    found = iter(gradients(of_floating, watched, lambda outputs: filled(grads, outputs)))
-    return [next(found) if f else None for f in floating]
+    watched = [v for v, is_watched in zip(inputs, varies, strict=True) if is_watched]
+    found = iter(gradients(of_varying, watched, lambda outputs: filled(grads, outputs)))
+    return [next(found) if f else None for f in varies]

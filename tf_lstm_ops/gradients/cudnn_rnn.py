@@ -17,8 +17,6 @@ from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_ja
 
 _INPUTS = 4  # input, input_h, input_c, params
 _RESERVE = 3  # reserve_space among the outputs
-_MODEL = ("rnn_mode", "input_mode", "direction")
-_V3 = ("num_proj", "time_major")
 
 
 def _first(name: str) -> Gradient:
@@ -81,8 +79,8 @@ def _second(name: str) -> Gradient:
     is_v3 = name.endswith("V3")
 
     def gradient(op: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor]:
-        settings = {"num_proj": 0, "time_major": True}
-        settings |= attributes(op, (*_MODEL, *(_V3 if is_v3 else ())))
+        settings = attributes(op, op_definitions.attributes(name))
+        settings = composite.model_attributes(settings)
         first = _INPUTS + is_v3  # of output, output_h, output_c, their gradients, reserve_space
         lengths = op.inputs[_INPUTS] if is_v3 else None
         output_grads, saved = op.inputs[first + 3 : first + 6], op.inputs[first + 6 :]

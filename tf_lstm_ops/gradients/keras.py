@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from tf_lstm_ops import _tf_private, op_definitions
-from tf_lstm_ops.composite import keras_ops as composite
-from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
+from tf_lstm_ops.composite.keras_ops import BACKWARD, COMPOSITES, LAYERS
+from tf_lstm_ops.gradients.common import Gradient, attributes, filled, second
 
 _NEEDS_X_GRAD = "needs_x_grad"  # the attribute of the gradient ops alone
-_X = ("x", f"{composite.BACKWARD}x")
+_X = ("x", f"{BACKWARD}x")
 
 
 def _first(name: str) -> Gradient:
@@ -42,31 +42,10 @@ def _first(name: str) -> Gradient:
     return gradient
 
 
-def _second(name: str) -> Gradient:
-    """The gradient of a gradient op, whose first inputs are those of the layer's op.
-
-    Its inputs output and reserve are functions of the other inputs. The whole derivative goes
-    through the composite of the forward pass, so these two have none of their own.
-    """
-
-    def gradient(op: Any, *grads: Any) -> list[Any]:
-        settings = attributes(op, op_definitions.attributes(f"{name}Grad"))
-        count = len(op_definitions.inputs(name))
-
-        def composed(*values: Any) -> Any:
-            return composite.layer_grad(
-                name, list(values[:count]), list(values[count:]), **settings
-            )
-
-        output_grads = op.inputs[count + 2 :]
-        found = vector_jacobian(composed, [*op.inputs[:count], *output_grads], grads)
-        return [*found[:count], None, None, *found[count:]]
-
-    return gradient
-
-
 GRADIENTS: dict[str, Gradient] = {
-    f"TfLstmOps>{name}{suffix}": make(name)
-    for name in composite.LAYERS
-    for suffix, make in (("", _first), ("Grad", _second))
+    **{f"TfLstmOps>{op}": _first(op) for op in LAYERS},
+    **{
+        f"TfLstmOps>{op}Grad": second(f"{op}Grad", COMPOSITES[f"{op}Grad"], "output", "reserve")
+        for op in LAYERS
+    },
 }

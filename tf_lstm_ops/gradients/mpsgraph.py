@@ -7,14 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from tf_lstm_ops import _placement, op_definitions
-from tf_lstm_ops.composite import mpsgraph as composite
-from tf_lstm_ops.gradients.common import Gradient, attributes, filled, vector_jacobian
+from tf_lstm_ops.composite.mpsgraph import COMPOSITES
+from tf_lstm_ops.gradients.common import Gradient, attributes, filled, second
 
 _FORWARD, _BACKWARD = "MPSGraphLSTM", "MPSGraphLSTMGradients"
 _REQUIRED = 2  # source, recurrent_weight: the first inputs of both ops
-_SAVED = 3  # next in the gradient op: source_gradient, z_state, cell_output_fwd
-_INPUTS = 8  # of the forward op
-_MASK = 6
 
 
 def _first(
@@ -60,28 +57,9 @@ def _by_ops(
     return [input_grads.get(f"{name}_grad") for name in op_definitions.inputs(_FORWARD)]
 
 
-def _second(op: tf.Operation, *grads: tf.Tensor) -> list[tf.Tensor]:
-    """The gradient of the gradient op.
-
-    Its inputs z_state and cell_output_fwd are functions of the other inputs. The whole derivative
-    goes through the composite of the forward pass, so these two have none of their own.
-    """
-    settings = attributes(op, op_definitions.attributes(_BACKWARD))
-    required, rest = op.inputs[:_REQUIRED], op.inputs[_REQUIRED + _SAVED :]
-    forward_inputs = [*required, *rest[: _INPUTS - _REQUIRED]]
-    output_grads = [op.inputs[_REQUIRED], *rest[_INPUTS - _REQUIRED :]]
-
-    def composed(*values: Any) -> Any:
-        inputs, output_grads = list(values[:_INPUTS]), list(values[_INPUTS:])
-        return composite.mpsgraph_lstm_gradients(inputs, output_grads, **settings)
-
-    found = vector_jacobian(composed, [*forward_inputs, *output_grads], grads)
-    found[_MASK] = None
-    first, second = found[:_INPUTS], found[_INPUTS:]
-    return [*first[:_REQUIRED], second[0], None, None, *first[_REQUIRED:], *second[1:]]
-
-
 GRADIENTS: dict[str, Gradient] = {
     f"TfLstmOps>{_FORWARD}": _first,
-    f"TfLstmOps>{_BACKWARD}": _second,
+    f"TfLstmOps>{_BACKWARD}": second(
+        _BACKWARD, COMPOSITES[_BACKWARD], "z_state", "cell_output_fwd", "mask"
+    ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tf_lstm_ops._refusal import Refused, require, within
@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     import onnx
 
 _LONGEST = 60  # of a name in a message
+# By the type of an attribute: the fields of one value and of several, and what reads a value.
+_FIELDS: dict[str, tuple[str, str, Callable[[Any, str], Any]]] = {
+    "STRING": ("s", "strings", lambda text, where: text.decode()),
+    "TENSOR": ("t", "tensors", tensors.to_array),
+    **{
+        name: (single, f"{name.lower()}s", lambda value, where: value)
+        for name, single in (("INT", "i"), ("FLOAT", "f"), ("GRAPH", "g"), ("TYPE_PROTO", "tp"))
+    },
+}
 
 
 def short(name: str) -> str:
@@ -40,6 +49,21 @@ def label(node: onnx.NodeProto) -> str:
         return f"node {short(node.name)} ({op})"
     output = next(filter(None, node.output), None)
     return f"node with the output {short(output)} ({op})" if output else f"node without name ({op})"
+
+
+def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and all graphs in it.
+
+    Args:
+      graph: the graph.
+
+    Yields:
+      The graphs, each before those in it.
+    """
+    yield graph
+    for node in graph.node:
+        for _, part in subgraphs(node):
+            yield from graphs(part)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
@@ -145,25 +169,12 @@ def value_of(attribute: onnx.AttributeProto) -> Any:
     if attribute.ref_attr_name:
         raise ValueError(f"{where} is that of a function, which has no value here")
     kind = attribute.type
-    if kind == kinds.STRING:
-        return attribute.s.decode()
-    if kind == kinds.STRINGS:
-        return [text.decode() for text in attribute.strings]
-    if kind == kinds.TENSOR:
-        return tensors.to_array(attribute.t, where)
-    if kind == kinds.TENSORS:
-        return [tensors.to_array(tensor, where) for tensor in attribute.tensors]
-    single = {kinds.INT: "i", kinds.FLOAT: "f", kinds.GRAPH: "g", kinds.TYPE_PROTO: "tp"}
-    if kind in single:
-        return getattr(attribute, single[kind])
-    several = {
-        kinds.INTS: "ints",
-        kinds.FLOATS: "floats",
-        kinds.GRAPHS: "graphs",
-        kinds.TYPE_PROTOS: "type_protos",
-    }
-    if kind in several:
-        return list(getattr(attribute, several[kind]))
-    if kind in (kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
+    name = kinds.AttributeType.Name(kind)
+    if name.startswith("SPARSE"):
         raise ValueError(f"{where} is a sparse tensor, which is not read")
-    raise ValueError(f"{where} has no type")
+    if name.removesuffix("S") not in _FIELDS:
+        raise ValueError(f"{where} has no type")
+    single, several, read = _FIELDS[name.removesuffix("S")]
+    if name.endswith("S"):
+        return [read(value, where) for value in getattr(attribute, several)]
+    return read(getattr(attribute, single), where)

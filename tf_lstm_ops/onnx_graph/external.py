@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tf_lstm_ops.files import limits
 from tf_lstm_ops.onnx_graph import tensors
-from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
+from tf_lstm_ops.onnx_graph.attributes import graphs, short
 
 if TYPE_CHECKING:
     import onnx
@@ -41,14 +41,12 @@ def load(graph: onnx.GraphProto, folder: str | None) -> None:
 
 
 def _all(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
+    for each in graphs(graph):
+        yield from each.initializer
+        for attribute in (attribute for node in each.node for attribute in node.attribute):
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-        for _, part in subgraphs(node):
-            yield from _all(part)
 
 
 def _path(location: str, folder: str, where: str) -> str:

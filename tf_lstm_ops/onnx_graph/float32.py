@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tf_lstm_ops.onnx_graph import tensors
-from tf_lstm_ops.onnx_graph.attributes import short, subgraphs
+from tf_lstm_ops.onnx_graph.attributes import graphs, short, subgraphs
 from tf_lstm_ops.onnx_graph.budget import budget_of
 from tf_lstm_ops.onnx_graph.constants import Constants
 
@@ -71,20 +70,13 @@ def in_float32(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     Raises:
       ValueError: the types of the model do not fit its operators.
     """
-    if not any(_has_others(graph) for graph in _graphs(model.graph)):
+    if not any(_has_others(graph) for graph in graphs(model.graph)):
         return model
     require_types(model)
     made: Any = type(model)()
     made.CopyFrom(model)
     _convert(made.graph, Constants(model.graph, opset=opset, budget=budget_of(model)))
     return made
-
-
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for _, part in subgraphs(node):
-            yield from _graphs(part)
 
 
 def _has_others(graph: onnx.GraphProto) -> bool:

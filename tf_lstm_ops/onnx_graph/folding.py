@@ -97,7 +97,10 @@ def evaluate(
             _require("axes" not in given, "has axes as an attribute, which ended with opset 13")
         for name, value in given.items():
             if name in _KINDS:
-                _require_kind(name, value, _KINDS[name])
+                items = value if isinstance(value, list) else []
+                fits = isinstance(value, _KINDS[name]) and all(isinstance(x, int) for x in items)
+                what = "list" if _KINDS[name] is list else "integer"
+                _require(fits, f"the attribute {name} is no {what}")
         with np.errstate(all="ignore"):
             made = fold.function(given, own)
         if made is None:
@@ -144,12 +147,6 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def _require_kind(name: str, value: Any, kind: type) -> None:
-    items = value if isinstance(value, list) else []
-    fits = isinstance(value, kind) and all(isinstance(item, int) for item in items)
-    _require(fits, f"the attribute {name} is no {'list' if kind is list else 'integer'}")
-
-
 def _require_small(operands: Operands, shape: Sequence[int], itemsize: int) -> None:
     operands.budget.require(math.prod(shape) * itemsize, f"the result {list(shape)}")
 
@@ -183,12 +180,9 @@ def _ints(name: str, array: Array) -> list[int]:
 
 
 def _axes(given: Attributes, operands: Operands, k: int = 1) -> list[int] | None:
-    operand = _at(operands, k)
-    return (
-        list(given["axes"])
-        if operand is None and "axes" in given
-        else (None if operand is None else _ints("axes", operand))
-    )
+    if (operand := _at(operands, k)) is not None:
+        return _ints("axes", operand)
+    return list(given["axes"]) if "axes" in given else None
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -211,10 +205,6 @@ def _constant(given: Attributes, operands: Operands) -> Array:
         return given[name]
     _require(name in dtypes, f"has {name}, which is not read")
     return np.array(given[name], dtypes[name])
-
-
-def _identity(given: Attributes, operands: Operands) -> Array:
-    return _array(operands, 0)
 
 
 def _unsqueeze(given: Attributes, operands: Operands) -> Array:
@@ -259,10 +249,6 @@ def _reshape(given: Attributes, operands: Operands) -> Array:
     return x.reshape(shape)
 
 
-def _transpose(given: Attributes, operands: Operands) -> Array:
-    return np.transpose(_array(operands, 0), given.get("perm"))
-
-
 def _slice(given: Attributes, operands: Operands) -> Array:
     x = _array(operands, 0)
     found: dict[str, list[int] | None] = {}
@@ -300,10 +286,6 @@ def _gather(given: Attributes, operands: Operands) -> Array:
 def _shape(given: Attributes, operands: Operands) -> Array:
     sizes = _array(operands, 0).shape
     return np.array(sizes[given.get("start", 0) : given.get("end")], "int64")
-
-
-def _size(given: Attributes, operands: Operands) -> Array:
-    return np.array(_array(operands, 0).size, "int64")
 
 
 def _split(given: Attributes, operands: Operands) -> list[Array]:
@@ -397,18 +379,20 @@ def _dequantize(given: Attributes, operands: Operands) -> Array:
 
 _FUNCTIONS: dict[str, _Fold] = {
     "Constant": _Fold(_constant, inputs=0),
-    "Identity": _Fold(_identity),
+    "Identity": _Fold(lambda given, operands: _array(operands, 0)),
     "Unsqueeze": _Fold(_unsqueeze),
     "Squeeze": _Fold(_squeeze),
     "Concat": _Fold(_concat),
     "Split": _Fold(_split),
     "Cast": _Fold(_cast, ignored=("saturate", "round_mode")),
     "Reshape": _Fold(_reshape, inputs=2),
-    "Transpose": _Fold(_transpose),
+    "Transpose": _Fold(
+        lambda given, operands: np.transpose(_array(operands, 0), given.get("perm"))
+    ),
     "Slice": _Fold(_slice),
     "Gather": _Fold(_gather, inputs=2),
     "Shape": _Fold(_shape),
-    "Size": _Fold(_size),
+    "Size": _Fold(lambda given, operands: np.array(_array(operands, 0).size, "int64")),
     "ConstantOfShape": _Fold(_constant_of_shape),
     "Equal": _Fold(_arithmetic(np.equal)),
     "Greater": _Fold(_arithmetic(np.greater)),

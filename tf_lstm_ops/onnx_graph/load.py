@@ -44,9 +44,10 @@ def load(source: _files.Path | onnx.ModelProto) -> onnx.ModelProto:
     words, data = os.fsdecode(_files.checked(source)), limits.content(source)
     folder = os.path.dirname(words) or os.curdir
     model = onnx.ModelProto()
+    message = importlib.import_module("google.protobuf.message")  # onnx needs protobuf
     try:
         model.ParseFromString(data)
-    except _errors_of_parsing() as error:
+    except (message.DecodeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{words} is no ONNX file, or it is damaged: {error}") from error
     return _checked(model, words, folder)
 
@@ -73,11 +74,6 @@ def opset(model: onnx.ModelProto) -> int:
             "with onnx.version_converter.convert_version"
         )
     return version
-
-
-def _errors_of_parsing() -> tuple[type[Exception], ...]:
-    message = importlib.import_module("google.protobuf.message")  # onnx needs protobuf
-    return message.DecodeError, ValueError, RuntimeError
 
 
 def _checked(model: onnx.ModelProto, words: str, folder: str | None) -> onnx.ModelProto:

@@ -82,15 +82,20 @@ def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.
 def _map_tensors(
     op: str, arguments: dict[str, Any], convert: Callable[[str, Any, tf.DType | None], Any]
 ) -> dict[str, Any]:
-    """The arguments, each tensor replaced by convert(name, value, required type)."""
+    """The arguments, each tensor replaced by convert(name, value, type).
+
+    The type is the required one or, where there is none, that of the tensors beside it.
+    """
     inputs = op_definitions.inputs(op)
+    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
 
     def argument(name: str, value: Any) -> Any:
         if (declared := inputs.get(name)) is None:  # an attribute
             return value
         if declared.is_list:
-            return [convert(f"{name}[{n}]", v, declared.dtype) for n, v in enumerate(value)]
-        return convert(name, value, declared.dtype)
+            dtype = declared.dtype or common
+            return [convert(f"{name}[{n}]", v, dtype) for n, v in enumerate(value)]
+        return convert(name, value, declared.dtype or common)
 
     return {name: argument(name, value) for name, value in arguments.items()}
 
@@ -133,10 +138,8 @@ def _wrong_type(name: str, required: tf.DType, problem: str) -> tf.errors.Invali
 
 def _with_tensors(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with tensors for arrays and plain Python values."""
-    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
 
     def convert(name: str, value: Any, required: tf.DType | None) -> Any:
-        required = required or common
         dtype = dtype_of(value)
         # Where no argument has a type, TensorFlow chooses that of Python values.
         if required is None or not (dtype is None or isinstance(value, _ARRAYS)):
@@ -245,10 +248,9 @@ def _run_plain(
 
 def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments converted as the op converts them: tensors, and attributes in float32."""
-    common = common_dtype(v for _, v, required in _tensors(op, arguments) if required is None)
 
     def tensor(_: str, value: Any, required: tf.DType | None) -> tf.Tensor:
-        return tf.convert_to_tensor(value, dtype_of(value) or required or common)
+        return tf.convert_to_tensor(value, dtype_of(value) or required)
 
     return {
         name: float(np.float32(value)) if isinstance(value, float) else value

@@ -17,19 +17,12 @@ import tensorflow as tf
 from tf_lstm_ops import _placement, _tf_private, converters
 from tf_lstm_ops.composite.common import copy_of_reserve
 from tf_lstm_ops.composite.cudnn_ops import checked_model
+from tf_lstm_ops.composite.cudnn_rnn import model_attributes
 
 _INPUTS = ("input", "input_h", "input_c", "params", "sequence_lengths")
 _VERSIONS = ("", "V2", "V3")
 FORWARD = tuple(f"CudnnRNN{version}" for version in _VERSIONS)
 BACKWARD = tuple(f"CudnnRNNBackprop{version}" for version in _VERSIONS)
-# What determines the sizes, and the ops' defaults.
-_MODEL = {
-    "rnn_mode": "lstm",
-    "input_mode": "linear_input",
-    "direction": "unidirectional",
-    "num_proj": 0,
-    "time_major": True,
-}
 
 
 @functools.cache
@@ -130,12 +123,9 @@ def forward(
       ValueError, InvalidArgumentError: as of `call`.
     """
     if input.dtype == tf.bfloat16:
+        x, h, c, p = (tf.cast(v, tf.float32) for v in (input, input_h, input_c, params))
         wide = forward(
-            tf.cast(input, tf.float32),
-            tf.cast(input_h, tf.float32),
-            tf.cast(input_c, tf.float32),
-            tf.cast(params, tf.float32),
-            sequence_lengths,
+            *(x, h, c, p, sequence_lengths),
             is_training=is_training,
             dropout=dropout,
             time_major=time_major,
@@ -147,7 +137,7 @@ def forward(
         params, input, input_h, input_c, sequence_lengths, {**model, "time_major": time_major}
     )
     layout = _Layout(time_major, input_h)
-    x, h, c = map(layout.inner, (input, input_h, input_c))
+    x, h, c = map(layout.swapped, (input, input_h, input_c))
     has_c = model.get("rnn_mode", "lstm") == "lstm"
     if not has_c:
         c = tf.where(False, c, tf.zeros_like(c))  # its gradient is zero, not what is in memory
@@ -166,7 +156,7 @@ def forward(
         rows.or_else(found.output_h, h),
         rows.or_else(found.output_c, c) if has_c else tf.zeros([], x.dtype),
     ]
-    return [*map(layout.outer, results), found.reserve_space, found.host_reserved]
+    return [*map(layout.swapped, results), found.reserve_space, found.host_reserved]
 
 
 class _Outputs(NamedTuple):
@@ -226,8 +216,8 @@ def _backward(
     sequences = ("output", "output_backprop")
     states = ("input_h", "input_c", "output_h", "output_c")
     state_grads = ("output_h_backprop", "output_c_backprop")
-    x = layout.inner(input)
-    given = {n: layout.inner(others.pop(n)) for n in (*sequences, *states, *state_grads)}
+    x = layout.swapped(input)
+    given = {n: layout.swapped(others.pop(n)) for n in (*sequences, *states, *state_grads)}
     rows = _Rows(x, sequence_lengths, layout.time_major)
     grads = {n: rows.or_else(given[n], tf.zeros([], x.dtype)) for n in state_grads}
     grads["output_backprop"] = rows.zeroed(given["output_backprop"])
@@ -249,7 +239,7 @@ def _backward(
         rows.or_else(found.input_h_backprop, given["output_h_backprop"]),
         c_grad if has_c else tf.zeros_like(given["input_c"]),
     ]
-    return [*map(layout.outer, results), found.params_backprop]
+    return [*map(layout.swapped, results), found.params_backprop]
 
 
 def _checked_params(
@@ -261,8 +251,7 @@ def _checked_params(
     settings: dict[str, Any],
 ) -> tf.Tensor:
     """params, after a check of its size, which TensorFlow's kernel does not check."""
-    attributes = {name: settings.get(name, default) for name, default in _MODEL.items()}
-    size = checked_model(x, h, c, lengths, attributes).size()
+    size = checked_model(x, h, c, lengths, model_attributes(settings)).size()
     if not params.shape.is_compatible_with([size]):
         raise ValueError(f"params must have shape [{size}] but has {params.shape}")
     return tf.ensure_shape(params, [size])
@@ -286,14 +275,10 @@ class _Layout:
         self._transposes = not time_major and states.shape[1] != 1
         self.time_major = time_major or self._transposes
 
-    def inner(self, value: tf.Tensor) -> tf.Tensor:
-        """A sequence or state of the caller for the kernel; a scalar stays."""
+    def swapped(self, value: tf.Tensor) -> tf.Tensor:
+        """A sequence or state of the caller for the kernel, or vice versa; a scalar stays."""
         transposes = self._transposes and value.shape.rank == 3
         return tf.transpose(value, [1, 0, 2]) if transposes else value
-
-    def outer(self, value: tf.Tensor) -> tf.Tensor:
-        """A result of the kernel for the caller."""
-        return self.inner(value)
 
     def padded(self, sequence: tf.Tensor) -> tf.Tensor:
         """A sequence in the kernel's order, with the step that no row has."""

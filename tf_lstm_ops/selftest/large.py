@@ -13,13 +13,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _placement, composite, op_definitions
+from tf_lstm_ops import composite, op_definitions
 from tf_lstm_ops.cudnn_layout import Model
-from tf_lstm_ops.keras import cudnn_path
-from tf_lstm_ops.raw_ops.common import run
 from tf_lstm_ops.selftest import oracle
 from tf_lstm_ops.selftest.check import Check, Result, compare
-from tf_lstm_ops.selftest.ops import has_kernel
+from tf_lstm_ops.selftest.ops import call_layer, has_layer_kernel
 
 # Sums of a thousand products over a hundred steps.
 TOLERANCES = {tf.float32: 1e-3, tf.float16: 3e-2, tf.bfloat16: 2.5e-1}
@@ -60,15 +58,6 @@ CPU_SIZES = [Size(16, 256, 100), Size(16, 1024, 20), Size(8, 128, 50, "CudnnRNNV
 TIMED = [Size(batch, 256, 100) for batch in (1, 4, 16, 64)]
 REPEATS = 7  # of which the median counts
 
-_ABSENT = ("input_dropout", "recurrent_dropout", "peephole", "projection")
-_ATTRIBUTES = {
-    "cell_clip": 0.0,
-    "go_backwards": False,
-    "zero_output_for_mask": False,
-    "return_sequences": True,
-    "training": True,
-}
-
 
 def checks(device: str) -> Iterator[Check]:
     """The checks of sizes and types, then the measurements.
@@ -84,18 +73,12 @@ def checks(device: str) -> Iterator[Check]:
         for dtype in TOLERANCES:
             if oracle.is_oracle(device) and dtype == tf.bfloat16:
                 continue  # the CPU's own tests have it; float64 takes long
-            if _has_kernel(size.op, device, dtype):
+            if has_layer_kernel(size.op, device, dtype):
                 check = functools.partial(_check, size, dtype)
                 yield Check(f"{size.op}: {size}, twice, {dtype.name}", check)
     for size in TIMED if not oracle.is_oracle(device) else ():
-        if _has_kernel("KerasLSTM", device, tf.float32):
+        if has_layer_kernel("KerasLSTM", device, tf.float32):
             yield Check(f"time: {size}, float32", functools.partial(_measure, size))
-
-
-def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
-    """As `has_kernel`; on Metal a layer is a call of CudnnRNNV3."""
-    is_call = op == "KerasLSTM" and device.startswith("GPU") and _placement.on_metal()
-    return has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
 
 
 def _check(size: Size, dtype: tf.DType, device: str) -> Result:
@@ -165,14 +148,9 @@ def _results(size: Size, given: dict[str, Any]) -> list[Any]:
         is_oracle = given["input"].dtype == oracle.DTYPE
         call = oracle.call if is_oracle else lambda op, **a: op_definitions.function(op)(**a)
         return list(call(size.op, **arguments))[:3]
-    none = tf.zeros([0], given["x"].dtype)
-    options: dict[str, Any] = {name: none for name in _ABSENT}
     steps = np.arange(size.batch * size.time).reshape(size.batch, size.time) % 7 > 0
-    options["mask"] = tf.constant(steps if size.masked else [], tf.bool)
-    arguments = {**given, **options, **_ATTRIBUTES}
-    if _placement.on_metal():
-        return cudnn_path.run(size.op, arguments)
-    return list(run(size.op, arguments))[:-1]
+    mask = tf.constant(steps if size.masked else [], tf.bool)
+    return call_layer(size.op, **given, mask=mask, return_sequences=True, training=True)
 
 
 def _both_passes(

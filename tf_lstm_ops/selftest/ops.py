@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops import _gpu, _placement, _tf_private, op_definitions
+from tf_lstm_ops.keras import cudnn_path
+from tf_lstm_ops.raw_ops.common import run
 from tf_lstm_ops.selftest import oracle
 from tf_lstm_ops.selftest.check import (
     DTYPES,
@@ -87,6 +89,39 @@ def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
         and any(dtype.as_datatype_enum in c.allowed_values.list.type for c in kernel.constraint)
         for kernel in found
     )
+
+
+def has_layer_kernel(op: str, device: str, dtype: tf.DType) -> bool:
+    """Whether a device has a kernel for a layer.
+
+    Args:
+      op, device, dtype: as of `has_kernel`; the op of the layer, or another one.
+
+    Returns:
+      Whether the kernel is registered; on Metal a layer is a call of CudnnRNNV3.
+    """
+    is_call = op == "KerasLSTM" and device.startswith("GPU") and _placement.on_metal()
+    return has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
+
+
+def call_layer(op: str, **given: Any) -> list[Any]:
+    """Calls the op of a layer, or what computes it on this machine.
+
+    Args:
+      op: the op's name without its namespace.
+      **given: inputs and attributes. Other inputs are absent, other attributes have the defaults.
+
+    Returns:
+      The output and the final states.
+    """
+    absent = {
+        name: tf.zeros([0], declared.dtype or given["x"].dtype)
+        for name, declared in op_definitions.inputs(op).items()
+    }
+    arguments = {**op_definitions.defaults(op), **absent, **given}
+    if _placement.on_metal():
+        return cudnn_path.run(op, arguments)
+    return list(run(op, arguments))[:-1]
 
 
 def _check(case: Case, dtype: tf.DType, tf32: bool, device: str) -> Result:

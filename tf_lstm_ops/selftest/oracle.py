@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_lstm_ops import _tf_private, composite, op_definitions
+from tf_lstm_ops import composite, op_definitions
 from tf_lstm_ops.composite import cudnn_rnn
 from tf_lstm_ops.raw_ops import common
 
@@ -54,7 +54,10 @@ def call(op: str, **arguments: Any) -> Any:
     Returns:
       The results, as the op returns them; of a gradient op a list of the gradients.
     """
-    given = {**_defaults(op), **arguments}  # some composites take the inputs in the op's order
+    given = {
+        **op_definitions.defaults(op),
+        **arguments,
+    }  # some composites take the inputs in the op's order
     arguments = {name: given[name] for name in op_definitions.inputs(op)}
     arguments |= {name: given[name] for name in op_definitions.attributes(op)}
     if arguments.get("dropout"):
@@ -62,23 +65,6 @@ def call(op: str, **arguments: Any) -> Any:
         return _with_dropout(arguments) if is_forward else _backprop_with_dropout(arguments)
     with composite.plain_ops():
         return common.run(op, arguments)
-
-
-def _defaults(op: str) -> dict[str, Any]:
-    """The attributes of an op that have a default, with it."""
-    own = op_definitions.attributes(op)
-    definition = _tf_private.op_definition(f"{op_definitions.NAMESPACE}{op}")
-    declared = {a.name: a for a in definition.attr if a.name in own}
-    values = {
-        name: getattr(a.default_value, a.default_value.WhichOneof("value"))
-        for name, a in declared.items()
-        if a.HasField("default_value")
-    }
-    return {n: v.decode() if isinstance(v, bytes) else v for n, v in values.items()}
-
-
-def _inputs(op: str, arguments: dict[str, Any]) -> list[Any]:
-    return [arguments[name] for name in op_definitions.inputs(op)]
 
 
 def _with_dropout(arguments: dict[str, Any]) -> Any:
@@ -96,18 +82,13 @@ def _with_dropout(arguments: dict[str, Any]) -> Any:
     if not tf.reduce_all(kept | (mask == 0)) or abs(share - (1 - rate)) > 0.2:
         raise RuntimeError(f"the dropout mask is wrong: {share:.0%} of the elements are kept")
     inputs = {name: arguments[name] for name in op_definitions.inputs("CudnnRNNV3")}
-    model = _model(arguments)
+    model = cudnn_rnn.model_attributes(arguments)
     output, h, c = cudnn_rnn.cudnn_rnn(**inputs, dropout_mask=mask, **model)
     return given._replace(output=output, output_h=h, output_c=c, reserve_space=mask)
 
 
 def _backprop_with_dropout(arguments: dict[str, Any]) -> list[Any]:
-    *inputs, lengths = _inputs("CudnnRNNV3", arguments)
+    *inputs, lengths = (arguments[name] for name in op_definitions.inputs("CudnnRNNV3"))
     output_grads = [arguments[f"output{end}_backprop"] for end in ("", "_h", "_c")]
-    mask, model = arguments["reserve_space"], _model(arguments)
+    mask, model = arguments["reserve_space"], cudnn_rnn.model_attributes(arguments)
     return cudnn_rnn.cudnn_rnn_backprop(inputs, output_grads, lengths, mask, **model)
-
-
-def _model(arguments: dict[str, Any]) -> dict[str, Any]:
-    names = ("rnn_mode", "input_mode", "direction", "num_proj", "time_major")
-    return {name: arguments[name] for name in names}

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tf_lstm_ops import _placement, composite, raw_ops
+from tf_lstm_ops import _cells, _placement, composite, raw_ops
 from tf_lstm_ops.cudnn_layout import Model
-from tf_lstm_ops.keras import cudnn_path
-from tf_lstm_ops.raw_ops.common import run
 from tf_lstm_ops.selftest import oracle
 from tf_lstm_ops.selftest.check import DTYPES, TOLERANCES, Check, Result, compare
-from tf_lstm_ops.selftest.ops import has_kernel
+from tf_lstm_ops.selftest.ops import call_layer, has_layer_kernel
 
 TIME, BATCH, INPUTS, UNITS, LAYERS = 12, 4, 5, 8, 3
 STEPS = 3  # of gradient descent
@@ -43,10 +41,8 @@ def checks(device: str) -> Iterator[Check]:
     """
     on_metal = device.startswith("GPU") and _placement.on_metal()
     for op, what, shapes, layers in _programs(on_metal):
-        # On Metal a layer is a call of CudnnRNNV3.
-        kernel = "CudnnRNNV3" if on_metal and op == "KerasLSTM" else op
         for dtype in DTYPES:
-            if has_kernel(kernel, device, dtype):
+            if has_layer_kernel(op, device, dtype):
                 name = f"{op}: {what}, trained {STEPS} steps, {dtype.name}"
                 yield Check(name, functools.partial(_check, shapes, layers, dtype))
 
@@ -132,33 +128,16 @@ def _keras_shapes(gates: int) -> Shapes:
 def _keras(op: str, masked: bool, x: tf.Tensor, weights: list[Any]) -> Any:
     steps = np.arange(BATCH * TIME).reshape(BATCH, TIME) % 3 > 0
     mask = tf.constant(steps if masked else [], tf.bool)
-    none = tf.zeros([0], x.dtype)
-    states = {"initial_h": tf.zeros([BATCH, UNITS], x.dtype)}
-    attributes: dict[str, Any] = {"zero_output_for_mask": False, "return_sequences": True}
-    if op == "KerasLSTM":
-        states |= {"initial_c": tf.zeros([BATCH, UNITS], x.dtype), "peephole": none}
-        states["projection"] = none
-        attributes["cell_clip"] = 0.0
+    names = [f"initial_{letter}" for letter in _cells.BY_OP[op].states]
+    states = dict.fromkeys(names, tf.zeros([BATCH, UNITS], x.dtype))
     given = iter(weights)
     x = tf.transpose(x, [1, 0, 2])
     for _ in range(LAYERS):
         both = []
         for backwards in (False, True):
-            kernel, recurrent_kernel, bias = (next(given) for _ in range(3))
-            call = {
-                "x": x,
-                "mask": mask,
-                **states,
-                "kernel": kernel,
-                "recurrent_kernel": recurrent_kernel,
-                "bias": bias,
-                "input_dropout": none,
-                "recurrent_dropout": none,
-                "go_backwards": backwards,
-                "training": True,
-            }
-            compute = cudnn_path.run if _placement.on_metal() else run
-            output = compute(op, {**call, **attributes})[0]
+            own = {name: next(given) for name in ("kernel", "recurrent_kernel", "bias")}
+            options = {"go_backwards": backwards, "return_sequences": True, "training": True}
+            output = call_layer(op, x=x, mask=mask, **states, **own, **options)[0]
             both.append(tf.reverse(output, [1]) if backwards else output)
         x = tf.concat(both, axis=-1)
     return x

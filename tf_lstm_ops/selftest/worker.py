@@ -29,16 +29,8 @@ def checks(device: str) -> list[Check]:
     return [check for group in (ops, programs, large) for check in group.checks(device)]
 
 
-def result_of(check: Check, device: str) -> Result:
-    """Runs a check.
-
-    Args:
-      check: the check.
-      device: such as "GPU:0".
-
-    Returns:
-      Its result; an exception becomes an error.
-    """
+def _result_of(check: Check, device: str) -> Result:
+    """The result of a check; an exception becomes an error."""
     try:
         return check.run(device)
     except Exception as error:
@@ -55,7 +47,7 @@ def main() -> None:
     found = checks(device)
     print(json.dumps([check.name for check in found]), file=answers, flush=True)
     for line in sys.stdin:
-        result = result_of(found[int(line)], device)
+        result = _result_of(found[int(line)], device)
         print(json.dumps(result._asdict()), file=answers, flush=True)
 
 

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tf_lstm_ops.composite.block_cell import CellOutputs
 from tf_lstm_ops.vectorized.common import Converter, Rows, converter
 
-_OUTPUTS = ("i", "cs", "f", "o", "ci", "co", "h")
+_OUTPUTS = CellOutputs._fields
 
 
-def _rows(axis: int) -> Rows:
-    """All ops; the axis is that of the tensors of every step."""
+def _convert(axis: int) -> Converter:
+    """Of all ops; the axis is that of the tensors of every step."""
     steps = ["x", *_OUTPUTS, *(f"{name}_grad" for name in _OUTPUTS)]
     states = {"cs_prev": 0, "h_prev": 0}
     gradients = {"x_grad": axis, "dicfo": 0, **{f"{name}_grad": 0 for name in states}}
     outputs = {**dict.fromkeys(_OUTPUTS, axis), **gradients}
-    return Rows({**dict.fromkeys(steps, axis), **states}, outputs)
-
-
-def _convert(axis: int) -> Converter:
-    rows = _rows(axis)
-
-    def of(op: Any) -> Rows:
-        return rows
-
-    return converter(of)
+    rows = Rows({**dict.fromkeys(steps, axis), **states}, outputs)
+    return converter(lambda op: rows)
 
 
 _STEP = ("LSTMBlockCell", "LSTMBlockCellGrad")

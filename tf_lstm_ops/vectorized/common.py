@@ -150,13 +150,3 @@ def _loop(pfor_input: Any) -> list[Any]:
     arrays = [tf.TensorArray(o.dtype, size=count, element_shape=o.shape) for o in op.outputs]
     _, arrays = tf.while_loop(lambda i, _: i < count, body, (0, arrays), maximum_iterations=count)
     return [_tf_private.pfor_output(array.stack(), True) for array in arrays]
-
-
-def register(converters: Mapping[str, Converter]) -> None:
-    """Registers converters with TensorFlow. One that is registered already is not replaced.
-
-    Args:
-      converters: by the name of the op in a graph.
-    """
-    for name, convert in converters.items():
-        _tf_private.register_pfor(name, convert)

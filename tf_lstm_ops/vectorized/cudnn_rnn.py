@@ -31,11 +31,11 @@ _OTHERS = (
     *("CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2"),
 )
 
+_LOOP = converter(lambda op: None)
+
 # Also under the stock names, for which TensorFlow has no converters.
 CONVERTERS: dict[str, Converter] = {
     **{f"{space}{op}": converter(_forward) for space in ("", "TfLstmOps>") for op in _FORWARD},
-    **{
-        f"{space}{op}": converter(lambda op: None) for space in ("", "TfLstmOps>") for op in _OTHERS
-    },
-    "TfLstmOps>CudnnRNNDropoutMask": converter(lambda op: None),
+    **{f"{space}{op}": _LOOP for space in ("", "TfLstmOps>") for op in _OTHERS},
+    "TfLstmOps>CudnnRNNDropoutMask": _LOOP,
 }

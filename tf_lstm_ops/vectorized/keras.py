@@ -27,10 +27,6 @@ _INPUTS = _both(
 _OUTPUTS = _both(dict.fromkeys([*_RESULTS, "x_grad", *(f"{name}_grad" for name in _STATES)], 0))
 
 
-def _forward(op: Any) -> Rows:
-    return Rows(_INPUTS, _OUTPUTS)
-
-
 def _backward(name: str) -> Converter:
     """The gradient op reads the output and the activations, which the forward op computes again."""
 
@@ -46,5 +42,8 @@ def _backward(name: str) -> Converter:
 CONVERTERS: dict[str, Converter] = {
     f"TfLstmOps>{name}{suffix}": convert
     for name in LAYERS
-    for suffix, convert in (("", converter(_forward)), ("Grad", _backward(name)))
+    for suffix, convert in (
+        ("", converter(lambda op: Rows(_INPUTS, _OUTPUTS))),
+        ("Grad", _backward(name)),
+    )
 }

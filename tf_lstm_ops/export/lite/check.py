@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _optional, _tf_private
 from tf_lstm_ops.export import errors
-from tf_lstm_ops.export.check import ABSOLUTE, Difference, difference, steady_difference
+from tf_lstm_ops.export.check import ABSOLUTE, Difference, difference
 from tf_lstm_ops.export.lite.trace import Traced, call
 from tf_lstm_ops.export.sensitivity import (
     FLOAT32,
@@ -108,8 +108,9 @@ def differences(
         if any(_is_rejected(each, quantize) for each in now.values()):
             given = {**batch, **states}, results, file_results
             now = _of_steady_parts(model, traced, given, number == 0, quantize)
-        for name, worst in now.items():
-            found[name] = _worse(found.get(name, Difference(0, 0)), worst)
+        for name, each in now.items():
+            worst = found.get(name, each)
+            found[name] = Difference(max(worst.error, each.error), max(worst.size, each.size))
         states = {name: results[name] for name in states}
         file_states = {name: file_results[name] for name in states}
     return found
@@ -147,7 +148,7 @@ def _of_steady_parts(
     rounding = _ROUNDING[quantize]
     parts = steady_parts(predict, [*results.values()], rounding)
     found = {
-        name: steady_difference(tf.constant(file_results[name]), tf.constant(value), part)
+        name: difference(tf.constant(file_results[name]), tf.constant(value), part)
         for (name, value), part in zip(results.items(), parts, strict=True)
     }
     if not any(_is_rejected(each, quantize) for each in found.values()):
@@ -156,10 +157,6 @@ def _of_steady_parts(
             stacklevel=6,
         )
     return found
-
-
-def _worse(one: Difference, other: Difference) -> Difference:
-    return Difference(max(one.error, other.error), max(one.size, other.size))
 
 
 def _is_rejected(found: Difference, quantize: str | None) -> bool:

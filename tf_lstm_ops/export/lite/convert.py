@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -42,7 +41,9 @@ def convert(
         return _finished(folder, traced, configure, flex)
 
 
-def configured(quantize: str | None, samples: Iterable[dict[str, Any]] | None) -> Any:
+def configured(
+    quantize: str | None, samples: Iterable[dict[str, Any]] | None
+) -> Callable[[Any], None]:
     """The attributes of the converter for `quantize`.
 
     Args:
@@ -52,23 +53,21 @@ def configured(quantize: str | None, samples: Iterable[dict[str, Any]] | None) -
     Returns:
       A function of the converter.
     """
-    return functools.partial(_configure, quantize, samples)
 
+    def configure(converter: Any) -> None:
+        lite = _tf_private.lite()
+        if quantize is not None:
+            converter.optimizations = [lite.Optimize.DEFAULT]
+        if quantize == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        if quantize == "int8":
+            converter.representative_dataset = lambda: iter(samples or [])
+            converter.target_spec.supported_ops = [
+                lite.OpsSet.TFLITE_BUILTINS_INT8,
+                lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
+            ]
 
-def _configure(
-    quantize: str | None, samples: Iterable[dict[str, Any]] | None, converter: Any
-) -> None:
-    lite = _tf_private.lite()
-    if quantize is not None:
-        converter.optimizations = [lite.Optimize.DEFAULT]
-    if quantize == "float16":
-        converter.target_spec.supported_types = [tf.float16]
-    if quantize == "int8":
-        converter.representative_dataset = lambda: iter(samples or [])
-        converter.target_spec.supported_ops = [
-            lite.OpsSet.TFLITE_BUILTINS_INT8,
-            lite.OpsSet.TFLITE_BUILTINS,  # what int8 has not stays float32
-        ]
+    return configure
 
 
 def _finished(folder: str, traced: Traced, configure: Callable[[Any], None], flex: bool) -> bytes:

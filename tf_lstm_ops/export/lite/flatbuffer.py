@@ -94,17 +94,12 @@ def finish(content: bytes, fused: list[Recurrent]) -> bytes:
                 missing.remove(item)
                 _finish_op(model, graph, op, item.layer)
         _fill_with_zeros(model, graph, states)
-        _shorten_names(graph)
+        for tensor in graph.tensors:  # the first of the names that the converter joins
+            tensor.name = tensor.name.partition(b";")[0]
     if missing:
         paths = ", ".join(item.path for item in missing)
         raise ValueError(f"the converter made no fused op of these layers: {paths}")
-    return _write(model)
-
-
-def _shorten_names(graph: Any) -> None:
-    """Keeps the first of the names that the converter joins."""
-    for tensor in graph.tensors:
-        tensor.name = tensor.name.partition(b";")[0]
+    return bytes(_tf_private.lite_files().convert_object_to_bytearray(model))
 
 
 def _distance(item: Recurrent, weights: np.ndarray) -> float:
@@ -211,7 +206,3 @@ def _name(model: Any, op: Any) -> str:
 
 def _read(content: bytes) -> Any:
     return _tf_private.lite_files().read_model_from_bytearray(bytearray(content))
-
-
-def _write(model: Any) -> bytes:
-    return bytes(_tf_private.lite_files().convert_object_to_bytearray(model))

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _keras_private, _targets, composite
 from tf_lstm_ops._targets import Effect
-from tf_lstm_ops.composite.keras import keras_lstm
+from tf_lstm_ops.composite.keras import LAYERS
 from tf_lstm_ops.keras import LSTM, StackedGRU, StackedLSTM, op_arguments, options
 from tf_lstm_ops.keras.model_layers import located
 from tf_lstm_ops.keras.of_cell import LSTMOfCell
@@ -239,21 +239,13 @@ def fused_lstm(layer: keras.Layer, x: Any, name: str) -> tuple[Any, Any, list[An
 
     def lstm(x: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any) -> list[Any]:
         absent = tf.zeros([0])
-        rows = absent if peephole is None else tf.constant(peephole)
-        output, h, c = keras_lstm(
-            *(
-                x,
-                tf.zeros([0], tf.bool),
-                h,
-                c,
-                kernel,
-                recurrent,
-                bias,
-                rows,
-                absent,
-                absent,
-                absent,
-            ),
+        output, h, c = LAYERS["KerasLSTM"](
+            x=x,
+            mask=tf.zeros([0], tf.bool),
+            **{"initial_h": h, "initial_c": c, "bias": bias},
+            **{"kernel": kernel, "recurrent_kernel": recurrent},
+            peephole=absent if peephole is None else tf.constant(peephole),
+            **dict.fromkeys(("projection", "input_dropout", "recurrent_dropout"), absent),
             cell_clip=clip,
             go_backwards=False,
             zero_output_for_mask=False,
