@@ -29,7 +29,11 @@ class Variable:
 
     @functools.cached_property
     def value(self) -> Array:
-        """The array, which is read once and kept."""
+        """The array, which is read once and kept.
+
+        Returns:
+          The array.
+        """
         return self.read()
 
 

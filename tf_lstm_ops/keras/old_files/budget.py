@@ -21,8 +21,10 @@ def limited(numbers: int) -> Iterator[None]:
       numbers: the count of numbers in the arrays of the file.
 
     Yields:
-      None. In the context the variable that is too many, and an array for which there is no memory,
-      raise ValueError.
+      None.
+
+    Raises:
+      ValueError: in the context a variable is too many, or there is no memory for an array.
     """
     left = limits.KERAS_TIMES * numbers + limits.KERAS_MORE
 

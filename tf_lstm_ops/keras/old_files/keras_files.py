@@ -22,7 +22,7 @@ def arrays_of(file: Contents, model: Any) -> _Pairs:
       file: the file.
       model: the model that was made of it.
 
-    Yields:
+    Returns:
       Each layer, also those of models inside the model, with its arrays.
 
     Raises:
