@@ -24,6 +24,7 @@ from tf_lstm_ops.inference.tracing.axes import Traced
 from tf_lstm_ops.onnx_graph.folding import evaluate
 
 _OF_INDICES = ("Less", "Add", "Mul")
+_ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 # Operators that repeat elements, and the operand that says how often.
 _MADE_BY = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}
 # Numbers that stand for sizes which a call decides. Two results tell them from others.
@@ -56,6 +57,8 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
     every = [each for each in operands if isinstance(each, Filled)]
     if (moves and isinstance(first, Filled)) or (kind == "Concat" and len(every) == len(operands)):
         return _moved(call)
+    if every and kind in _ARITHMETIC and all(map(_is_repeated, operands)):
+        return _moved(call)
     if not every or len(every) < len(operands) or not all(each.is_equal for each in every):
         return None
     found = evaluate(call.node, [each.value for each in every], call.opset)
@@ -64,6 +67,13 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
     call.attributes.ignore()  # evaluate has read them
     sizes = every[0].sizes if len(every) == 1 else None
     return [Filled(each, sizes) for each in found]
+
+
+def _is_repeated(operand: Operand) -> bool:
+    """Whether it is a constant, of known sizes where it is repeated."""
+    if isinstance(operand, Filled):
+        return operand.sizes is not None and None not in map(_plain, operand.sizes)
+    return isinstance(operand, np.ndarray) and operand.dtype != object
 
 
 def _is_index(operand: Operand) -> bool:
@@ -109,7 +119,10 @@ def _tiled(x: Array, repeats: Sequence[int | Size]) -> list[Operand] | None:
 
 
 def _moved(call: Call) -> list[Operand] | None:
-    """Filled arrays whose elements move. Their sizes are traced by numbers that stand for them."""
+    """Filled arrays whose elements move, or are combined with constants.
+
+    Their sizes are traced by numbers that stand for them.
+    """
     every = [each for each in call.operands if isinstance(each, Filled)]
     if any(each.sizes is None or None in map(_plain, each.sizes) for each in every):
         call.attributes.ignore()

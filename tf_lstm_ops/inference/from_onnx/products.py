@@ -14,6 +14,7 @@ from tf_lstm_ops.inference import file, graph, layers
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
+    Filled,
     Length,
     Operand,
     Operator,
@@ -66,6 +67,11 @@ def _of_features(constant: Array, features: int) -> Array:
 
 
 def _matmul(call: Call) -> list[Operand]:
+    first = call.operand(0)
+    if isinstance(first, Filled) and first.sizes and not first.value.any():  # states of zeros
+        weights = call.constant(1, "second operand")
+        if weights.ndim == 2:
+            return [Filled(first.value, (*first.sizes[:-1], weights.shape[1]))]
     if not isinstance(call.operand(0), Traced):
         refuse("its first operand is a constant; a session multiplies features by weights")
     weights = call.constant(1, "second operand")
