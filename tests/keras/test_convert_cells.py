@@ -8,7 +8,15 @@ import pytest
 from keras import layers
 
 from tf_lstm_ops.cli import doctor_layers
-from tf_lstm_ops.keras import GRU, LSTM, GRUCell, LSTMCell, convert_model, fallback_reasons
+from tf_lstm_ops.keras import (
+    GRU,
+    LSTM,
+    GRUCell,
+    LSTMCell,
+    class_names,
+    convert_model,
+    fallback_reasons,
+)
 
 from .convert_models import (
     BATCH,
@@ -60,7 +68,7 @@ def test_one_cell(name, in_place, x, rng, tmp_path):
     converted = convert_model(model, in_place=in_place)
     assert isinstance(converted.layers[1], wanted)
     assert fallback_reasons(converted) == {"memory": None}
-    name = doctor_layers.class_name(converted.layers[1])
+    name = class_names.public(type(converted.layers[1]))
     assert name == f"tf_lstm_ops.keras.{wanted.__name__}"
     assert converted.layers[1].cell.implementation == options.get("implementation", 2)
     for ours, before in zip(converted.get_weights(), arrays, strict=True):
