@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _placement, converters
 from tf_lstm_ops._targets import Effect
-from tf_lstm_ops.keras import call_checks, directions, options
+from tf_lstm_ops.keras import call_checks, directions, options, sequence_mask
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru import GRU
 from tf_lstm_ops.keras.lstm import LSTM
@@ -159,6 +159,8 @@ class Bidirectional(keras.layers.Bidirectional):
       initial_state: list of the states of the first layer, then of the second one; None: zeros.
       mask: boolean [B, T].
       training: whether dropout applies.
+      sequence_lengths: integers [B] from 0 to T, in place of a mask: how many steps of each row
+        count, the first ones. None: all.
 
     Call returns:
       The output of the wrapped layers, merged: 2P columns with "concat", else P. With
@@ -189,6 +191,24 @@ class Bidirectional(keras.layers.Bidirectional):
     def fallback_reason(self) -> str | None:
         """Why the layers' options do not allow one op; None if they do."""
         return why_apart(self, _KINDS, lambda layer: layer.fallback_reason)
+
+    def __call__(self, *args: Any, sequence_lengths: Any = None, **kwargs: Any) -> Any:
+        """Calls the layer.
+
+        Args:
+          *args, **kwargs: the arguments of ``call``.
+          sequence_lengths: [B] integers, how many steps of each row count, the first ones; in place
+            of a mask. None: all.
+
+        Returns:
+          What ``call`` returns.
+
+        Raises:
+          ValueError: as of ``call``; or sequence_lengths are not valid, or there is a mask, too.
+        """
+        if sequence_lengths is not None:
+            args, kwargs = sequence_mask.with_mask(self, sequence_lengths, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
     def call(
         self,

@@ -44,6 +44,36 @@ def require_fitting(layer: Any, sequences: Any, initial_state: Any, mask: Any) -
         _require_mask(mask, batch, _longest(sequences) if time is None else time)
 
 
+def require_lengths(lengths: Any, sequences: Any) -> None:
+    """Checks the argument sequence_lengths of a call.
+
+    Args:
+      lengths: a tensor, symbolic or not.
+      sequences: [B, T, I].
+
+    Raises:
+      ValueError: lengths are no integers, are not [B], or one is not from 0 to T. In a graph their
+        values are not known.
+    """
+    if not str(getattr(lengths.dtype, "name", lengths.dtype)).startswith(("int", "uint")):
+        dtype = getattr(lengths.dtype, "name", lengths.dtype)
+        raise ValueError(f"sequence_lengths must be integers. Received: dtype {dtype}")
+    batch, time, *_ = (*(_shape_of(sequences) or ()), None, None)
+    shape = _shape_of(lengths)
+    if shape is not None and (len(shape) != 1 or _differ(shape[0], batch)):
+        here = "" if batch is None else f", here [{batch}]"
+        raise ValueError(f"sequence_lengths must be [batch]{here}. Received: {shape}")
+    values = None if isinstance(lengths, keras.KerasTensor) else tf.get_static_value(lengths)
+    if values is None or time is None:
+        return
+    for row, value in enumerate(values):
+        if not 0 <= value <= time:
+            raise ValueError(
+                f"sequence_lengths must be from 0 to {time}, the number of steps. Received: "
+                f"{value} for row {row}"
+            )
+
+
 def require_states_of_both(first: Any, second: Any, initial_state: Any) -> None:
     """Checks the number of the states that a Bidirectional distributes to its layers.
 

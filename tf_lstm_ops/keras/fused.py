@@ -10,12 +10,12 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _deviation, _placement
-from tf_lstm_ops.keras import call_checks, options, ragged
+from tf_lstm_ops.keras import call_checks, options, ragged, sequence_mask
 from tf_lstm_ops.keras.old_files import arguments
 from tf_lstm_ops.keras.requirements import require_keras_3
 from tf_lstm_ops.keras.types import GPUPath, Results, Sequences
 
-PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
+PACKAGE = sequence_mask.PACKAGE
 
 
 def own_config(layer: keras.Layer, names: Iterable[str]) -> dict[str, Any]:
@@ -96,7 +96,20 @@ class FusedRNN(keras.layers.RNN):
             layer._pass_no_masks()
         return layer
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, sequence_lengths: Any = None, **kwargs: Any) -> Any:
+        """Calls the layer.
+
+        Args:
+          *args, **kwargs: the arguments of ``call``.
+          sequence_lengths: [B] integers, how many steps of each row count, the first ones; in place
+            of a mask. None: all.
+
+        Returns:
+          What ``call`` returns.
+
+        Raises:
+          ValueError: as of ``call``; or sequence_lengths are not valid, or there is a mask, too.
+        """
         if "tf_keras" in sys.modules:
             # A tensor of its functional models would be taken as one of TensorFlow: the model would
             # lack this layer and its weights.
@@ -105,6 +118,8 @@ class FusedRNN(keras.layers.RNN):
         for value in (*args[:1], kwargs.get("sequences")):  # before the layer is built from it
             if isinstance(value, tf.RaggedTensor):
                 ragged.require_rows_of_steps(value)
+        if sequence_lengths is not None:
+            args, kwargs = sequence_mask.with_mask(self, sequence_lengths, args, kwargs)
         return super().__call__(*args, **kwargs)
 
     def call(

@@ -61,6 +61,8 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
       mask: boolean [B, T] or [B, T, 1], or with 1 for B. At a step where it is False the state
         stays, and the output repeats.
       training: whether dropout applies.
+      sequence_lengths: integers [B] from 0 to T, in place of a mask: how many steps of each row
+        count, the first ones. None: all.
 
     Call returns:
       The last output [B, H]; with ``return_sequences`` all outputs [B, T, H]. With

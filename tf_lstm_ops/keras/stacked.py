@@ -64,6 +64,8 @@ class StackedLSTM(StackedRNN):
       mask: boolean [B, T]. At a step where it is False the states stay, and the output repeats or,
         with ``zero_output_for_mask``, is zero.
       training: whether dropout applies.
+      sequence_lengths: integers [B] from 0 to T, in place of a mask: how many steps of each row
+        count, the first ones. None: all.
 
     Call returns:
       The last output [B, D*P]; with ``return_sequences`` all outputs [B, T, D*P]. With
@@ -180,6 +182,8 @@ class StackedGRU(StackedRNN):
       mask: boolean [B, T]. At a step where it is False the states stay, and the output repeats or,
         with ``zero_output_for_mask``, is zero.
       training: whether dropout applies.
+      sequence_lengths: integers [B] from 0 to T, in place of a mask: how many steps of each row
+        count, the first ones. None: all.
 
     Call returns:
       The last output [B, D*H]; with ``return_sequences`` all outputs [B, T, D*H]. With

@@ -3,15 +3,43 @@
 A model that was loaded, cloned or copied computes the mask of a call by operations of its own,
 which its configuration has, beside those of the layer that makes the mask. Both are the same
 operations on the same arguments.
+
+The mask of sequence_lengths is the output of a layer, `SequenceMask`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from tf_lstm_ops import _keras_private
+from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.keras.sequence_mask import SequenceMask
+
+
+class MaskOfLengths(layers.Layer):
+    """The mask of sequence_lengths: a value that is its own mask, too."""
+
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Value:
+        x, lengths = inputs
+        record = file.Layer(self.name, file.MASK_OF_LENGTHS)
+        (mask,) = graph.node(record, [lengths, x], batch_axes)
+        return mask.with_mask(mask)
+
+
+def is_of_lengths(tensor: Any) -> bool:
+    """Whether a symbolic tensor is the mask of sequence_lengths.
+
+    Args:
+      tensor: the symbolic tensor of a functional model.
+
+    Returns:
+      Whether a `SequenceMask` computes it.
+    """
+    return isinstance(_keras_private.producer(tensor)[0], SequenceMask)
 
 
 def are_carried(tensors: Any, masks: Any) -> bool:
@@ -40,6 +68,8 @@ def carrier(model: Any, mask: Any) -> Any:
       The output of the layer that makes the mask; None: no layer of the graph makes it. Outputs of
       layers that pass the mask on come later in the graph.
     """
+    if isinstance(mask, keras.KerasTensor) and is_of_lengths(mask):
+        return mask
     found = (each for each in _keras_private.tensors(model) if are_carried(each, mask))
     first = next(found, None)
     if first is None:

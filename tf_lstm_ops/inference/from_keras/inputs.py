@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from tf_lstm_ops.inference import file
 from tf_lstm_ops.inference.from_keras.kinds import FLOATS
@@ -13,12 +14,12 @@ from tf_lstm_ops.inference.from_keras.recurrent import unsupported
 _OF_FIXED_STEPS = (file.RESHAPE, file.TRANSPOSITION)
 
 
-def finished(lowered: file.Graph, dtypes: Sequence[str]) -> file.Graph:
+def finished(lowered: file.Graph, tensors: Sequence[Any]) -> file.Graph:
     """Sets the types and sizes of inputs by the nodes that read them.
 
     Args:
       lowered: the graph.
-      dtypes: the types of the inputs in Keras.
+      tensors: the symbolic inputs of the model.
 
     Returns:
       The graph with other inputs.
@@ -27,15 +28,24 @@ def finished(lowered: file.Graph, dtypes: Sequence[str]) -> file.Graph:
       ValueError: a session has no such input.
     """
     inputs = [
-        _typed(lowered, k, given, dtype)
-        for k, (given, dtype) in enumerate(zip(lowered.inputs, dtypes, strict=True))
+        _typed(lowered, k, given, tensor)
+        for k, (given, tensor) in enumerate(zip(lowered.inputs, tensors, strict=True))
     ]
     return dataclasses.replace(lowered, inputs=inputs)
 
 
-def _typed(lowered: file.Graph, index: int, given: file.Input, dtype: str) -> file.Input:
+def _typed(lowered: file.Graph, index: int, given: file.Input, tensor: Any) -> file.Input:
+    dtype = tensor.dtype
     readers = [node.layer for node in lowered.nodes if index in node.operands]
     is_output = any(value == index for _, value in lowered.outputs)
+    are_lengths = readers and all(layer.kind == file.MASK_OF_LENGTHS for layer in readers)
+    if are_lengths and not is_output:
+        return dataclasses.replace(given, dtype="int32")
+    if len(tensor.shape) < 2:
+        raise ValueError(
+            f"a session does not compute this model: its input {given.name} has 1 axis and is not "
+            "only that of sequence_lengths. Keep this part of the model in Keras"
+        )
     if not readers and not is_output:  # a call has it, and nothing depends on it
         kind = "float32" if dtype in FLOATS else "int32"
         return dataclasses.replace(given, dtype=kind)

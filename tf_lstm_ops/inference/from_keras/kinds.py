@@ -11,7 +11,7 @@ from tf_lstm_ops import _deviation, _keras_private
 from tf_lstm_ops import keras as ours
 from tf_lstm_ops._refusal import refuse, require
 from tf_lstm_ops.inference import layers
-from tf_lstm_ops.inference.from_keras import activations, recurrent
+from tf_lstm_ops.inference.from_keras import activations, call_masks, recurrent
 from tf_lstm_ops.inference.from_keras.activations import function
 from tf_lstm_ops.inference.from_keras.recurrent import array, computing, unsupported
 from tf_lstm_ops.inference.layers.bidirectional import both
@@ -20,6 +20,7 @@ from tf_lstm_ops.inference.reader import Reader
 from tf_lstm_ops.keras import class_names
 from tf_lstm_ops.keras import options as keras_options
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
+from tf_lstm_ops.keras.sequence_mask import SequenceMask
 
 FLOATS = ("float32", "float64")  # types of inputs
 
@@ -393,4 +394,5 @@ _KINDS: dict[type, Kind] = {
     **dict.fromkeys((LSTMOfCell, GRUOfCell, SimpleRNNOfCell), Kind(_recurrent)),
     ours.Bidirectional: Kind(_bidirectional),
     **dict.fromkeys((ours.StackedLSTM, ours.StackedGRU), Kind(_stacked)),
+    SequenceMask: Kind(_plain(call_masks.MaskOfLengths), has_autocast=False),
 }

@@ -18,13 +18,14 @@ from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
 from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
+from tf_lstm_ops.keras.sequence_mask import SequenceMask
 
 # Names that Keras makes, with the number of inputs so far. A file should not depend on it.
 _OF_KERAS = re.compile(r"(keras_tensor|input_layer)(_\d+)?")
 
 # The output of a layer that is refused.
 _REFUSED = graph.input_value(file.Input("", "int32", (None, None)))
-_OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed)
+_OF_INTEGERS = (keras.layers.Embedding, keras.layers.TimeDistributed, SequenceMask)
 
 
 def graph_of(model: Any) -> file.Graph:
@@ -61,7 +62,7 @@ def graph_of(model: Any) -> file.Graph:
             _structured(model, inputs, values),
             _structured(model, outputs, results),
         ),
-        [tensor.dtype for tensor in model.inputs],
+        model.inputs,
     )
 
 
@@ -99,14 +100,16 @@ def _is_of_keras(kind: type) -> bool:
 def _input(model: Any, tensor: Any) -> Value:
     """An input of a model. `inputs.finished` decides its type and the size of its first axis."""
     kinds.require_supported_input(model, tensor)
-    if not 2 <= len(tensor.shape) <= 6:
+    are_lengths = len(tensor.shape) == 1 and tensor.dtype not in kinds.FLOATS
+    if not 2 <= len(tensor.shape) <= 6 and not are_lengths:
         raise unsupported(
             model, f"its input {tensor.name} has {len(tensor.shape)} axes, not 2 to 6"
         )
     name = "" if _OF_KERAS.fullmatch(tensor.name) else tensor.name
     if len(name.encode()) > file.NAME_BYTES:
         name = ""
-    return graph.input_value(file.Input(name, "int32", tuple(tensor.shape[1:])))
+    # A session has lengths [B, 1].
+    return graph.input_value(file.Input(name, "int32", tuple(tensor.shape[1:]) or (1,)))
 
 
 def _structured(model: Any, structure: Any, values: Mapping[int, Value]) -> Any:
@@ -150,7 +153,8 @@ def _of_list(layers: Sequence[Any]) -> file.Graph:
     refusals = Refusals("layers")
     values = _in_turn(layers, [x], 1, refusals)
     refusals.finish()
-    return finished(lower(x, values if len(values) > 1 else values[0]), [dtype])
+    tensor = keras.KerasTensor((None, *dims), dtype)
+    return finished(lower(x, values if len(values) > 1 else values[0]), [tensor])
 
 
 def _input_of_list(layers: Sequence[Any]) -> tuple[tuple[int | None, ...], str]:
@@ -237,6 +241,8 @@ def _called(
 def _require_floats(model: Any, call: _Call) -> None:
     """Refuses an input of integers, to which Keras rounds, of other layers than an Embedding."""
     kind = _deviation.class_that_computes(type(call.layer))
+    if any(map(call_masks.is_of_lengths, call.inputs)):
+        raise unsupported(call.layer, "its input is the mask of sequence_lengths")
     if isinstance(call.layer, keras.Model) or kind in _OF_INTEGERS:
         return
     given = {id(tensor) for tensor in model.inputs}

@@ -1,0 +1,115 @@
+"""The numbers of steps of a call, its sequence_lengths, as a mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tf_lstm_ops import _keras_private
+from tf_lstm_ops.keras import call_checks
+
+PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
+_MASK = 2  # the position of the argument mask of a call
+
+
+def with_mask(
+    layer: Any, lengths: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with a mask in place of sequence_lengths.
+
+    Args:
+      layer: the recurrent layer.
+      lengths: [B] integers.
+      args: the positional arguments of the call.
+      kwargs: the others, without sequence_lengths.
+
+    Returns:
+      The arguments.
+
+    Raises:
+      ValueError: there is a mask, too, the sequences are ragged, or the lengths are not valid.
+    """
+    sequences = args[0] if args else kwargs.get("sequences")
+    of_call = args[_MASK] if len(args) > _MASK else kwargs.get("mask")
+    if of_call is not None or _keras_private.mask_of(sequences) is not None:
+        where = "mask" if of_call is not None else "the mask that the input carries"
+        raise ValueError(
+            f"layer {layer.name} takes a mask or sequence_lengths. Received: both, "
+            f"sequence_lengths and {where}"
+        )
+    if isinstance(sequences, tf.RaggedTensor) or getattr(sequences, "ragged", False):
+        raise ValueError(
+            f"layer {layer.name} takes sequence_lengths of dense sequences. Received: a ragged "
+            "tensor, whose rows have lengths of their own"
+        )
+    if not isinstance(lengths, keras.KerasTensor):
+        lengths = tf.convert_to_tensor(lengths)
+    call_checks.require_lengths(lengths, sequences)
+    is_symbolic = any(isinstance(each, keras.KerasTensor) for each in (sequences, lengths))
+    mask = SequenceMask()([sequences, lengths]) if is_symbolic else _mask(sequences, lengths)
+    if len(args) > _MASK:
+        return (*args[:_MASK], mask, *args[_MASK + 1 :]), kwargs
+    return args, {**kwargs, "mask": mask}
+
+
+def _mask(sequences: Any, lengths: Any) -> Any:
+    shape = getattr(sequences, "shape", None)
+    time = tf.shape(sequences)[1] if shape is None or shape[1] is None else shape[1]
+    steps = tf.range(tf.cast(time, tf.int64))  # other types of integers may not have the number
+    return steps < tf.cast(lengths, tf.int64)[:, tf.newaxis]
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class SequenceMask(keras.layers.Layer):
+    """The mask of the first steps of each row, in a functional model.
+
+    Args:
+      **kwargs: those of ``keras.layers.Layer``.
+
+    Call arguments:
+      inputs: list of sequences [B, T, I] and lengths [B], integers.
+
+    Call returns:
+      Boolean [B, T], True for the first steps of each row.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs, autocast=False)
+        self.supports_masking = True
+
+    def call(self, inputs: Any) -> Any:
+        """Computes the mask; ``__call__`` calls it.
+
+        Args:
+          inputs: list of sequences [B, T, I] and lengths [B].
+
+        Returns:
+          Boolean [B, T].
+        """
+        return _mask(*inputs)
+
+    def compute_mask(self, inputs: Any, previous_mask: Any) -> None:
+        """The mask of the output; Keras calls it.
+
+        Args:
+          inputs: as of ``call``.
+          previous_mask: the masks of the inputs.
+
+        Returns:
+          None.
+        """
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        """The shape and type of the output of a symbolic call; Keras calls it.
+
+        Args:
+          inputs: as of ``call``, symbolic.
+
+        Returns:
+          A symbolic tensor.
+        """
+        sequences, lengths = inputs
+        batch = sequences.shape[0] if lengths.shape[0] is None else lengths.shape[0]
+        return keras.KerasTensor((batch, sequences.shape[1]), "bool")
