@@ -7,7 +7,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tf_lstm_ops import _keras_private
 from tf_lstm_ops.keras import call_checks
 
 PACKAGE = "tf_lstm_ops"  # the package name of the classes in Keras' registry
@@ -18,6 +17,8 @@ def with_mask(
     layer: Any, lengths: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call with a mask in place of sequence_lengths.
+
+    As any mask that is an argument it replaces the one that the sequences carry.
 
     Args:
       layer: the recurrent layer.
@@ -32,12 +33,9 @@ def with_mask(
       ValueError: there is a mask, too, the sequences are ragged, or the lengths are not valid.
     """
     sequences = args[0] if args else kwargs.get("sequences")
-    of_call = args[_MASK] if len(args) > _MASK else kwargs.get("mask")
-    if of_call is not None or _keras_private.mask_of(sequences) is not None:
-        where = "mask" if of_call is not None else "the mask that the input carries"
+    if (args[_MASK] if len(args) > _MASK else kwargs.get("mask")) is not None:
         raise ValueError(
-            f"layer {layer.name} takes a mask or sequence_lengths. Received: both, "
-            f"sequence_lengths and {where}"
+            f"layer {layer.name} takes either mask or sequence_lengths. Received: both"
         )
     if isinstance(sequences, tf.RaggedTensor) or getattr(sequences, "ragged", False):
         raise ValueError(
