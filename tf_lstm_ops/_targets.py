@@ -25,6 +25,7 @@ class Effect(enum.Enum):
     STEP = "what a step computes"
     SIZES = "the shapes of the weights"
     RESULTS = "which steps are computed, and what is returned"
+    START = "with what the first step begins"
     TRAINING = "what a step computes in training"
     WEIGHTS = "initial values, losses and constraints"
     LOOP = "how Keras computes the steps"
@@ -62,6 +63,7 @@ OPTIONS = {
     "go_backwards": Option(Effect.RESULTS),
     "stateful": Option(Effect.RESULTS),
     "zero_output_for_mask": Option(Effect.RESULTS),
+    "learned_initial_state": Option(Effect.START, False, is_own=True),
     "dropout": Option(Effect.TRAINING),
     "recurrent_dropout": Option(Effect.TRAINING),
     "dropout_per": Option(Effect.TRAINING, "step"),
@@ -96,6 +98,7 @@ def is_given(name: str, value: Any) -> bool:
 
 
 OWN = tuple(name for name, option in OPTIONS.items() if option.is_own)
+OWN_OF_CELLS = tuple(name for name in OWN if OPTIONS[name].effect is Effect.STEP)
 NORMALIZATION = ("layer_normalization", "layer_normalization_epsilon")
 
 
@@ -373,7 +376,8 @@ ONNX_NODE = Target(
 LITE = Target(
     "the fused op of TensorFlow Lite has",
     {_LSTM: {"use_peephole": ANY, "cell_clip": ANY}},
-    ("return_state", "stateful", "use_cudnn"),  # a file with states has other ops
+    # A file with states has other ops.
+    ("return_state", "stateful", "use_cudnn", "learned_initial_state"),
 )
 # Layers of keras.layers, with any functions.
 STOCK = Target(
@@ -386,13 +390,14 @@ STOCK = Target(
         _STACKED_LSTM: {},
         _STACKED_GRU: {},
     },
-    words=_words_with_values,
+    ("learned_initial_state",),
+    _words_with_values,
 )
 # StackedLSTM and StackedGRU in place of several cells.
 STACK = Target(
     "the stack has",
     {_LSTM: {"projection_size": ANY, **_CLIPS}, _GRU: {}, _RESET_BEFORE: {}},
-    _OF_GATES,
+    (*_OF_GATES, "learned_initial_state"),
     _words_with_values,
 )
 # The formats of tf_lstm_ops.weights, whose arrays do not have the functions and the clips.
@@ -411,7 +416,8 @@ WEIGHTS = Target(
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
     },
-    words=_words_of_weights,
+    ("learned_initial_state",),
+    _words_of_weights,
 )
 TARGETS = {
     "CPU": CPU,

@@ -47,7 +47,7 @@ VALUES: dict[str, list[Any]] = {
     "implementation": [1],
     "use_cudnn": [False, True],
     **{name: [True] for name in ("return_sequences", "return_state", "go_backwards", "stateful")},
-    **{name: [True] for name in ("zero_output_for_mask", "unroll")},
+    **{name: [True] for name in ("zero_output_for_mask", "unroll", "learned_initial_state")},
     "activity_regularizer": ["l2"],
     **{
         f"{weight}_{kind}": [value]

@@ -83,6 +83,10 @@ VARIANTS = {
     "activations": Variant(
         {"activation": "relu", "recurrent_activation": "hard_sigmoid"}, ("LSTM", "GRU", "LSTMCell")
     ),
+    "learned": Variant({"learned_initial_state": True}, ("LSTM", "GRU", "SimpleRNN")),
+    "learned_both": Variant(
+        {"learned_initial_state": True}, ("LSTM", "GRU", "SimpleRNN"), bidirectional=True
+    ),
     "relu": Variant({"activation": "relu"}, ("SimpleRNN",)),
     "bfloat16": Variant({"dtype": "mixed_bfloat16"}),
 }

@@ -139,6 +139,8 @@ def stock(layer: keras.Layer) -> Any:
 
 def _stock_rnn(layer: keras.Layer) -> Any:
     """``keras.layers.RNN`` of the stock cell; or a str, the reason why there is none."""
+    if reason := options.why_not(layer, STOCK, (Effect.START,), "keras.layers.RNN has"):
+        return reason
     cell = stock(layer.cell)
     if isinstance(cell, str):
         return cell

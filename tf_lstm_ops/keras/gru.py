@@ -7,6 +7,7 @@ from typing import Any, Literal
 import keras
 
 from tf_lstm_ops import _targets
+from tf_lstm_ops.keras import learned_states
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.gru_cell import GRUCell
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
@@ -65,6 +66,9 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         the weights ``input_gamma`` and ``recurrent_gamma`` [3H]. None or False: none. Needs
         ``reset_after=True``.
       layer_normalization_epsilon: positive, added to the variances. None: 1e-5.
+      learned_initial_state: whether weights are the initial state of a call that has none:
+        ``initial_h`` [H], zeros at first, behind the other weights. Needs
+        ``stateful=False``.
       **kwargs: other arguments of ``keras.layers.GRU``, such as ``name`` and ``dtype``.
 
     Call arguments:
@@ -83,8 +87,8 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
     Raises:
       ValueError: units or layer_normalization_epsilon is not positive; layer_normalization is
         unknown, or given together with reset_after=False or use_cudnn=True;
-        layer_normalization_epsilon is given without it; or another argument is not valid in
-        ``keras.layers.GRU``.
+        layer_normalization_epsilon is given without it; learned_initial_state is True together with
+        stateful or use_cudnn=True; or another argument is not valid in ``keras.layers.GRU``.
     """
 
     def __init__(
@@ -116,16 +120,18 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         *,
         layer_normalization: bool | Literal["haste"] | None = None,
         layer_normalization_epsilon: float | None = None,
+        learned_initial_state: bool = False,
         **kwargs: Any,
     ) -> None:
         if use_cudnn not in ("auto", True, False):
             raise ValueError(
                 f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
             )
-        if use_cudnn is True and layer_normalization:
+        own = bool(layer_normalization or learned_initial_state)
+        if use_cudnn is True and own:
             raise ValueError(
-                "use_cudnn=True asks for Keras' own cuDNN path, which has no layer_normalization; "
-                "leave use_cudnn='auto'"
+                "use_cudnn=True asks for Keras' own cuDNN path, which has no layer_normalization "
+                "or learned_initial_state; leave use_cudnn='auto'"
             )
         cell = GRUCell(
             units,
@@ -165,8 +171,9 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
             **kwargs,
         )
         self.input_spec = keras.layers.InputSpec(ndim=3)
+        self.learned_states = learned_states.of(self, learned_initial_state)
         # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
-        self.use_cudnn = False if layer_normalization else use_cudnn
+        self.use_cudnn = False if own else use_cudnn
 
     @property
     def layer_normalization(self) -> str | None:

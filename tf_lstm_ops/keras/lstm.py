@@ -7,6 +7,7 @@ from typing import Any, Literal
 import keras
 
 from tf_lstm_ops import _targets
+from tf_lstm_ops.keras import learned_states
 from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
@@ -75,6 +76,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         fused op needs the default activations and none of the four options above.
       layer_normalization_epsilon: positive, added to the variances. None: 1e-5, or 1e-3 for
         "addons".
+      learned_initial_state: whether weights are the initial state of a call that has none:
+        ``initial_h`` [P] and ``initial_c`` [H], zeros at first, behind the other weights. Needs
+        ``stateful=False``.
       **kwargs: other arguments of ``keras.layers.LSTM``, such as ``name`` and ``dtype``.
 
     Call arguments:
@@ -94,8 +98,9 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
       ValueError: units, cell_clip, proj_clip or layer_normalization_epsilon is not positive;
         projection_size is out of range, or None together with proj_clip; layer_normalization is
         unknown, or layer_normalization_epsilon is given without it; use_cudnn is True together with
-        use_peephole, cell_clip, projection_size or layer_normalization; or another argument is not
-        valid in ``keras.layers.LSTM``.
+        use_peephole, cell_clip, projection_size, layer_normalization or learned_initial_state;
+        learned_initial_state and stateful are both True; or another argument is not valid in
+        ``keras.layers.LSTM``.
     """
 
     def __init__(
@@ -131,6 +136,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         proj_clip: float | None = None,
         layer_normalization: bool | Normalization | None = None,
         layer_normalization_epsilon: float | None = None,
+        learned_initial_state: bool = False,
         **kwargs: Any,
     ) -> None:
         if use_cudnn not in ("auto", True, False):
@@ -138,11 +144,12 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
                 f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
             )
         own = use_peephole or cell_clip is not None or projection_size is not None
-        own = bool(own or layer_normalization)
+        own = bool(own or layer_normalization or learned_initial_state)
         if use_cudnn is True and own:
             raise ValueError(
                 "use_cudnn=True asks for Keras' own cuDNN path, which has no use_peephole, "
-                "cell_clip, projection_size or layer_normalization; leave use_cudnn='auto'"
+                "cell_clip, projection_size, layer_normalization or learned_initial_state; leave "
+                "use_cudnn='auto'"
             )
         cell = LSTMCell(
             units,
@@ -186,6 +193,7 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
             **kwargs,
         )
         self.input_spec = keras.layers.InputSpec(ndim=3)
+        self.learned_states = learned_states.of(self, learned_initial_state)
         # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
         self.use_cudnn = False if own else use_cudnn
 
@@ -225,4 +233,4 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, _targets.OWN)}
+        return {**super().get_config(), **own_config(self, _targets.OWN_OF_CELLS)}

@@ -278,4 +278,4 @@ class LSTMCell(keras.layers.LSTMCell):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, _targets.OWN)}
+        return {**super().get_config(), **own_config(self, _targets.OWN_OF_CELLS)}

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from tf_lstm_ops.keras import learned_states
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regularizer
@@ -53,6 +54,9 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
       stateful: whether row i of a batch starts from the final state of row i of the batch before.
       unroll: changes nothing; accepted because ``keras.layers.SimpleRNN`` has it.
       seed: of the dropout; None: a random one.
+      learned_initial_state: whether weights are the initial state of a call that has none:
+        ``initial_h`` [H], zeros at first, behind the other weights. Needs
+        ``stateful=False``.
       **kwargs: other arguments of ``keras.layers.SimpleRNN``, such as ``name`` and ``dtype``.
 
     Call arguments:
@@ -69,7 +73,7 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
       ``return_state``, a tuple of this output and the final h [B, H].
 
     Raises:
-      ValueError: units is not positive; or another argument is not valid in
+      ValueError: units is not positive; learned_initial_state and stateful are both True; or another argument is not valid in
         ``keras.layers.SimpleRNN``.
     """
 
@@ -96,6 +100,8 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
         stateful: bool = False,
         unroll: bool = False,
         seed: int | None = None,
+        *,
+        learned_initial_state: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -122,3 +128,4 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
             **kwargs,
         )
         self.activity_regularizer = keras.regularizers.get(activity_regularizer)
+        self.learned_states = learned_states.of(self, learned_initial_state)

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _targets, op_definitions
 from tf_lstm_ops.keras import directions, op_arguments, options
-from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras.fused import FusedRNN, own_config
+from tf_lstm_ops.keras.learned_states import OPTION, LearnedStates
 from tf_lstm_ops.keras.op_inputs import optional
 
 _STATE = "initial_"  # before the name of a state in that of an op's input
@@ -130,6 +131,53 @@ class SingleLayerRNN(FusedRNN):
 
     It must come before the stock layer in the bases of a class.
     """
+
+    learned_states: LearnedStates | None = None
+
+    @property
+    def learned_initial_state(self) -> bool:
+        """Whether weights are the initial state of a call that has none."""
+        return self.learned_states is not None
+
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
+        """Creates the weights; Keras calls it.
+
+        Args:
+          sequences_shape: [B, T, I].
+          initial_state_shape: that of the states, or None.
+        """
+        if not isinstance(self, SingleLayerRNN):
+            # Keras binds build to a new object. convert_model has made this one a stock layer since.
+            type(self).build(self, sequences_shape, initial_state_shape)
+            return
+        super().build(sequences_shape, initial_state_shape)
+        if self.learned_states is not None:
+            self.learned_states.build()
+
+    def get_initial_state(self, batch_size: Any) -> list[Any]:
+        """The initial state of a call that has none; Keras calls it.
+
+        Args:
+          batch_size: the number of rows B.
+
+        Returns:
+          A tensor for each state, [B, H]; of an LSTM with a projection h is [B, P].
+
+        Raises:
+          ValueError: the states are learned, and the layer is not built.
+        """
+        if self.learned_states is None:
+            states: list[Any] = super().get_initial_state(batch_size)
+            return states
+        return self.learned_states.rows(batch_size, self.cell.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """The configuration from which Keras makes the layer again.
+
+        Returns:
+          The arguments of the constructor by name, serialised.
+        """
+        return {**super().get_config(), **own_config(self, [OPTION])}
 
     @property
     def fallback_reason(self) -> str | None:

@@ -14,7 +14,7 @@ from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._refusal import Refused, naming, refused
 from tf_lstm_ops._targets import SESSION
 from tf_lstm_ops.inference import file
-from tf_lstm_ops.inference.layers.recurrent import stack
+from tf_lstm_ops.inference.layers.recurrent import stack, with_initial
 from tf_lstm_ops.keras import op_arguments, options, stacked_clips
 from tf_lstm_ops.keras.activations import name_of
 from tf_lstm_ops.keras.stacked import StackedLSTM
@@ -95,7 +95,11 @@ def single(layer: Any) -> file.Layer:
         proj_clip=float(attributes.get("proj_clip", 0.0)),
     )
     carries = file.CARRIES_NORMALIZED_STATE if attributes.get("carries_normalized_state") else 0
-    return dataclasses.replace(record, flags=record.flags | carries)
+    record = dataclasses.replace(record, flags=record.flags | carries)
+    if not getattr(layer, "learned_initial_state", False):
+        return record
+    (record,) = with_initial([record], [*map(array, layer.learned_states.weights)], layer.name)
+    return record
 
 
 _LINEAR = keras.activations.linear  # the function of gates that a layer does not have
