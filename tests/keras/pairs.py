@@ -79,6 +79,8 @@ SIMPLE_RNN = Family(
     ),
     lacks=("implementation", "use_cudnn"),
 )
+# What no layer of stock's has.
+START = {"learned_initial_state": True}
 GATED = (LSTM, GRU)
 FAMILIES = (*GATED, SIMPLE_RNN)
 # For tests that take long: by default of one layer.

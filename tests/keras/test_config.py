@@ -11,6 +11,7 @@ from pairs import (
     GRU,
     LSTM,
     SIMPLE_RNN,
+    START,
     Family,
     Sizes,
     evaluate,
@@ -88,7 +89,7 @@ def test_signature_is_stocks_with_our_extras(family):
     positional = [n for n, p in ours.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     expected = [n for n, p in stock.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert positional == expected
-    extras = {**family.extras, **family.norm}
+    extras = {**family.extras, **family.norm, **START}
     assert ours.keys() - stock.keys() == extras.keys()
     assert not any(ours[name].default for name in extras)
 
@@ -112,10 +113,13 @@ def test_config_is_stocks_with_our_extras(arguments, family):
 
 
 def test_every_argument_survives_the_config(arguments, family):
-    own = dict.fromkeys({**family.extras, **family.norm})
+    own = dict.fromkeys({**family.extras, **family.norm, **START})
     defaults = {**own, **family.ours(3).get_config()}
     same = set(defaults)
-    for extras in family.extras, {**family.norm, "reset_after": True}:
+    for extras in (
+        {**family.extras, **START, "stateful": False},
+        {**family.norm, "reset_after": True},
+    ):
         extras = {k: v for k, v in extras.items() if k in defaults}
         config = family.ours(**{**arguments, **extras}).get_config()
         json.dumps(config)  # nothing in it that a file could not hold

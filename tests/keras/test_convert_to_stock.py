@@ -116,7 +116,7 @@ def test_every_common_option_stays(rng):
         model.layers, stock.layers, (layers.LSTM, layers.GRU), strict=True
     ):
         assert type(stock_layer) is cls and type(stock_layer.cell).__module__.startswith("keras.")
-        extra = {*pairs.LSTM.extras, *pairs.LSTM.norm}
+        extra = {*pairs.LSTM.extras, *pairs.LSTM.norm, *pairs.START}
         ours = {k: v for k, v in layer.get_config().items() if k not in extra}
         assert stock_layer.get_config() == ours
         assert stock_layer.use_cudnn is False

@@ -176,6 +176,12 @@ ROADS = {
 SAVES_STATES = ("tf_saved_model", "model_export", "our_saved_model", "portable_saved_model")
 
 
+_NOT_OF_STOCK = (
+    *("projection", "proj_clip", "stacked_clip", "peephole", "normalised", "addons"),
+    *("learned", "learned_both"),
+)
+
+
 def refusal(road: str, case: Case) -> str | None:
     """A pattern of the documented error; None where the road is open."""
     if road == "tf_saved_model" and case.variant == "dropout" and not case.stacked:
@@ -186,8 +192,7 @@ def refusal(road: str, case: Case) -> str | None:
     if road == "tflite" and case.stateful:
         return "is stateful. Pass stateful=True"
     if road.startswith("to_stock"):
-        clips = ("proj_clip", "stacked_clip")
-        if case.variant in ("projection", *clips, "peephole", "normalised", "addons"):
+        if case.variant in _NOT_OF_STOCK:
             return "stock layers cannot express"
         if case.stacked and road.endswith("in_place"):
             return "one layer becomes several"

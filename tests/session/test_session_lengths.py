@@ -50,9 +50,7 @@ def test_layers(x: Any, tmp_path: Path) -> None:
 
 def test_lists_and_nested_models(x: Any) -> None:
     sequences, lengths = symbols()
-    inner = keras.Model(
-        [sequences, lengths], GRU(UNITS)(sequences, sequence_lengths=lengths)
-    )
+    inner = keras.Model([sequences, lengths], GRU(UNITS)(sequences, sequence_lengths=lengths))
     a, b = symbols()
     model = keras.Model([a, b], inner([a, b]))
     close(Session(model)([x, LENGTHS]), model([x, LENGTHS]))

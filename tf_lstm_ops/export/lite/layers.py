@@ -206,7 +206,9 @@ def _fusable(layer: keras.Layer) -> bool:
     """Whether the fused op has the layer's equations and the layer returns only what it returns."""
     if type(layer) not in (LSTM, LSTMOfCell, keras.layers.LSTM) or _deviation.of(layer) is not None:
         return False
-    return options.why_not(layer, _targets.LITE, (Effect.STEP, Effect.RESULTS, Effect.START)) is None
+    return (
+        options.why_not(layer, _targets.LITE, (Effect.STEP, Effect.RESULTS, Effect.START)) is None
+    )
 
 
 def _is_zero(value: Any) -> bool:
