@@ -170,7 +170,7 @@ def test_refused() -> None:
         with pytest.raises(ValueError, match="learned_initial_state=True needs stateful=False"):
             LAYERS[name](learned_initial_state=True, stateful=True)
     for name in ("LSTM", "GRU"):
-        with pytest.raises(ValueError, match="own cuDNN path, which has no .*learned_initial_st"):
+        with pytest.raises(ValueError, match=r"own cuDNN path, which has no .*learned_initial_st"):
             LAYERS[name](learned_initial_state=True, use_cudnn=True)
     with pytest.raises(ValueError, match="has no weights yet; build the layer first"):
         GRU(UNITS, learned_initial_state=True).get_initial_state(BATCH)

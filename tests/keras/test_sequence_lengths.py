@@ -168,5 +168,5 @@ def test_refused_symbols() -> None:
 def test_no_stock_layer_has_them() -> None:
     x, lengths = keras.Input((None, INPUTS)), keras.Input((), dtype="int32")
     model = keras.Model([x, lengths], LSTM(UNITS)(x, sequence_lengths=lengths))
-    with pytest.raises(ValueError, match="no counterpart of tf_lstm_ops.keras.SequenceMask"):
+    with pytest.raises(ValueError, match=r"no counterpart of tf_lstm_ops\.keras\.SequenceMask"):
         convert_model(model, to="stock")

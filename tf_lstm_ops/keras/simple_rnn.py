@@ -73,8 +73,8 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
       ``return_state``, a tuple of this output and the final h [B, H].
 
     Raises:
-      ValueError: units is not positive; learned_initial_state and stateful are both True; or another argument is not valid in
-        ``keras.layers.SimpleRNN``.
+      ValueError: units is not positive; learned_initial_state and stateful are both True; or
+        another argument is not valid in ``keras.layers.SimpleRNN``.
     """
 
     def __init__(

@@ -147,7 +147,7 @@ class SingleLayerRNN(FusedRNN):
           initial_state_shape: that of the states, or None.
         """
         if not isinstance(self, SingleLayerRNN):
-            # Keras binds build to a new object. convert_model has made this one a stock layer since.
+            # Keras binds build to a new object, which convert_model has made a stock layer since.
             type(self).build(self, sequences_shape, initial_state_shape)
             return
         super().build(sequences_shape, initial_state_shape)
