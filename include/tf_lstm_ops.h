@@ -152,9 +152,9 @@ enum { TF_LSTM_OPS_FLOAT32 = 0, TF_LSTM_OPS_INT32 = 1 };
 /* An input or output of a call, or what a session needs. Since version 2. */
 typedef struct tf_lstm_ops_array {
   uint32_t struct_size;
-  int32_t type; /* TF_LSTM_OPS_FLOAT32 or TF_LSTM_OPS_INT32 */
-  int32_t rank; /* the number of axes */
-  int32_t mask_type;                   /* TF_LSTM_OPS_MASK or _LENGTHS */
+  int32_t type;      /* TF_LSTM_OPS_FLOAT32 or TF_LSTM_OPS_INT32 */
+  int32_t rank;      /* the number of axes */
+  int32_t mask_type; /* TF_LSTM_OPS_MASK or _LENGTHS */
   int64_t shape[TF_LSTM_OPS_MAX_RANK]; /* -1: any size */
   void* data;                          /* an input is not written to */
   /* Of an input of a session's call: which steps are valid. Null: all are. */

@@ -54,13 +54,13 @@ enum class Activation : uint8_t {
   kHardSigmoidFifth = kCount,
   // Those of ONNX's recurrent nodes with alpha = a and beta = b. They have no
   // derivatives. The numbers are those of a session's file.
-  kAffine = 64,       // a z + b
-  kScaledTanh,        // a tanh(b z)
-  kHardSigmoidWith,   // a z + b, clipped to [0, 1]
-  kThresholdedRelu,   // z if z > a, else 0
-  kEluWith,           // z if positive, else a (exp(z) - 1)
-  kLeakyReluWith,     // z if positive, else a z
-  kSoftplus,          // log(1 + exp(z))
+  kAffine = 64,      // a z + b
+  kScaledTanh,       // a tanh(b z)
+  kHardSigmoidWith,  // a z + b, clipped to [0, 1]
+  kThresholdedRelu,  // z if z > a, else 0
+  kEluWith,          // z if positive, else a (exp(z) - 1)
+  kLeakyReluWith,    // z if positive, else a z
+  kSoftplus,         // log(1 + exp(z))
   kEndWithNumbers,
 };
 #undef TF_LSTM_OPS_ACTIVATION_NAME
@@ -88,7 +88,8 @@ struct LstmActivations {
       Activation::kSigmoid};  // by LstmGate
   Activation state = Activation::kTanh;
   ActivationNumbers numbers[3];  // of the gates, the candidate, the state
-  double bound = 0;  // arguments are clipped to [-bound, bound]; 0: they are not
+  double bound =
+      0;  // arguments are clipped to [-bound, bound]; 0: they are not
   // Whether f is 1 - i. Read by cells with SelectedActivations, forward only.
   bool couples_forget_gate = false;
 };
@@ -115,9 +116,9 @@ struct ActivationMath {
     return ActivateInline(activation, z, with);
   }
   // The same, for a function that the compiler knows.
-  static TF_LSTM_OPS_INLINE V ActivateInline(
-      Activation activation, V z,
-      [[maybe_unused]] ActivationNumbers with = {}) {
+  static TF_LSTM_OPS_INLINE V
+  ActivateInline(Activation activation, V z,
+                 [[maybe_unused]] ActivationNumbers with = {}) {
     const V zero = {}, one = zero + 1;
     switch (activation) {
       case Activation::kRelu:

@@ -117,8 +117,9 @@ struct ActivationRnnCell : VanillaRnnCell<Math> {
   static TF_LSTM_OPS_INLINE Gradients Backward(const Outputs& y, V,
                                                const Outputs& grad,
                                                const Parameters& with) {
-    return {{Activations::RestoreGate(kGateC, y.h, with.options).slope * grad.h},
-            V{}};
+    return {
+        {Activations::RestoreGate(kGateC, y.h, with.options).slope * grad.h},
+        V{}};
   }
 };
 

@@ -18,11 +18,11 @@ using tf_lstm_ops::session::Fail;
 using tf_lstm_ops::session::IsGiven;
 using tf_lstm_ops::session::Session;
 using tf_lstm_ops::session::SessionInputs;
-using tf_lstm_ops::session::ValidSteps;
 using tf_lstm_ops::session::Stream;
 using tf_lstm_ops::session::Tensor;
 using tf_lstm_ops::session::Try;
 using tf_lstm_ops::session::Type;
+using tf_lstm_ops::session::ValidSteps;
 namespace codes = tf_lstm_ops::session;
 
 namespace {

@@ -163,9 +163,10 @@ NodeReader::CellFunctions NodeReader::Functions(bool has_gates,
   };
   found.candidate = read("activation", Take(&record_.layer.activation));
   const uint32_t gates = Take(&record_.layer.recurrent_activation);
-  found.gates = has_gates ? read("recurrent_activation", gates)
-                          : static_cast<uint32_t>(InRange(
-                                "recurrent_activation", gates, 0, 0));
+  found.gates =
+      has_gates
+          ? read("recurrent_activation", gates)
+          : static_cast<uint32_t>(InRange("recurrent_activation", gates, 0, 0));
   const int64_t state = Int(0, "the function of the cell state", 0,
                             has_state ? kEndWithNumbers : 0);
   found.state = state == 0 ? found.candidate
@@ -294,13 +295,13 @@ GateMatrices<const float> NodeReader::Typed(int direction, int array,
   switch (InRange("weights", record_.layer.weights, kFloat32,
                   file_.version == 1 ? kFloat32 : kInt8)) {
     case kBFloat16:
-      matrix.bfloat16 = reinterpret_cast<const BFloat16*>(
-          Bytes(PlaceOf(direction, array), true, {rows, columns}, sizeof(BFloat16)));
+      matrix.bfloat16 = reinterpret_cast<const BFloat16*>(Bytes(
+          PlaceOf(direction, array), true, {rows, columns}, sizeof(BFloat16)));
       break;
     case kInt8: {
       // The scales, of four bytes each, are followed by the integers.
-      const char* bytes =
-          Bytes(PlaceOf(direction, array), true, {rows, columns}, 1, 4 * scales);
+      const char* bytes = Bytes(PlaceOf(direction, array), true,
+                                {rows, columns}, 1, 4 * scales);
       if (bytes == nullptr) break;
       matrix.scales = reinterpret_cast<const float*>(bytes);
       matrix.int8 = reinterpret_cast<const int8_t*>(matrix.scales + scales);

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 _Shape = tuple[int | None, ...]
@@ -66,12 +67,11 @@ def require_lengths(lengths: Any, sequences: Any) -> None:
     values = None if isinstance(lengths, keras.KerasTensor) else tf.get_static_value(lengths)
     if values is None or time is None:
         return
-    for row, value in enumerate(values):
-        if not 0 <= value <= time:
-            raise ValueError(
-                f"sequence_lengths must be from 0 to {time}, the number of steps. Received: "
-                f"{value} for row {row}"
-            )
+    for row in np.flatnonzero((values < 0) | (values > time))[:1]:
+        raise ValueError(
+            f"sequence_lengths must be from 0 to {time}, the number of steps. Received: "
+            f"{values[row]} for row {row}"
+        )
 
 
 def require_states_of_both(first: Any, second: Any, initial_state: Any) -> None:

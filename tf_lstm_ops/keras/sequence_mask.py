@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tf_lstm_ops.keras import call_checks
@@ -55,6 +56,9 @@ def with_mask(
 def _mask(sequences: Any, lengths: Any) -> Any:
     shape = getattr(sequences, "shape", None)
     time = tf.shape(sequences)[1] if shape is None or shape[1] is None else shape[1]
+    known = tf.get_static_value(lengths)
+    if known is not None and isinstance(time, int):  # one op, as a mask that the caller makes
+        return tf.constant(np.arange(time) < known[:, np.newaxis])
     steps = tf.range(tf.cast(time, tf.int64))  # other types of integers may not have the number
     return steps < tf.cast(lengths, tf.int64)[:, tf.newaxis]
 

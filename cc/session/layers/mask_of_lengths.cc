@@ -16,10 +16,9 @@ class MaskOfLengths final : public Layer {
 
   bool Infer(const Shape* in, int, Shape* out, Error* error) const override {
     const Shape& lengths = in[0];
-    if (lengths.rank > 1 &&
-        (!RequireRank(lengths, 2, error) ||
-         !RequireSize("the last axis of its lengths", lengths.dims[1], 1,
-                      error))) {
+    if (lengths.rank > 1 && (!RequireRank(lengths, 2, error) ||
+                             !RequireSize("the last axis of its lengths",
+                                          lengths.dims[1], 1, error))) {
       return false;
     }
     if (in[1].rank < 2) {

@@ -103,9 +103,8 @@ class UnitNormalization final : public Layer {
       const double squares =
           Sum(x, n, [](float z) { return static_cast<double>(z) * z; });
       const double length = std::max(std::sqrt(squares), floor_);
-      Map(x, n, y, [=](float z, int64_t) {
-        return static_cast<float>(z / length);
-      });
+      Map(x, n, y,
+          [=](float z, int64_t) { return static_cast<float>(z / length); });
     }
   }
 
@@ -157,9 +156,8 @@ class GroupNormalization final : public Layer {
     SumsOfGroups(x, time, means, [](float z, double) { return z; });
     for (int64_t c = 0; c < channels_; ++c) means[c] /= count;
     std::copy_n(means, channels_, scales);
-    SumsOfGroups(x, time, scales, [](float z, double mean) {
-      return (z - mean) * (z - mean);
-    });
+    SumsOfGroups(x, time, scales,
+                 [](float z, double mean) { return (z - mean) * (z - mean); });
     for (int64_t c = 0; c < channels_; ++c) {
       scales[c] = 1 / std::sqrt(scales[c] / count + epsilon_);
     }
