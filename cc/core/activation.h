@@ -6,10 +6,10 @@
 #define TF_LSTM_OPS_CORE_ACTIVATION_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 #if !defined(__CUDACC__)
+#include <cstddef>
 #include <string_view>
 #include <type_traits>
 #endif

@@ -43,18 +43,19 @@ class Session:
 
     A session computes LSTM, GRU and SimpleRNN of this package and of ``keras.layers``, StackedLSTM,
     StackedGRU, Bidirectional, Masking; Dense, Embedding, Conv1D, SeparableConv1D, DepthwiseConv1D;
-    BatchNormalization, LayerNormalization, RMSNormalization; MaxPooling1D, AveragePooling1D and
-    their Global forms; Flatten, Reshape, Permute, RepeatVector, UpSampling1D, ZeroPadding1D,
-    Cropping1D; Concatenate, Add, Subtract, Multiply, Average, Maximum, Minimum; Activation, ReLU,
-    LeakyReLU, PReLU, ELU, Softmax; TimeDistributed of any of them; and layers that do nothing in
-    inference, such as Dropout. Models may have branches, several inputs and outputs, and nested
-    models. `from_layers` and `from_graph` make sessions without Keras.
+    BatchNormalization, LayerNormalization, RMSNormalization, UnitNormalization, GroupNormalization;
+    MaxPooling1D, AveragePooling1D and their Global forms; Flatten, Reshape, Permute, RepeatVector,
+    UpSampling1D, ZeroPadding1D, Cropping1D; Concatenate, Add, Subtract, Multiply, Average, Maximum,
+    Minimum; Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax; TimeDistributed of any of them; and
+    layers that do nothing in inference, such as Dropout. Models may have branches, several inputs
+    and outputs, and nested models. `from_layers` and `from_graph` make sessions without Keras.
 
     Recurrent layers of this package equal ``model(x)`` bit for bit. A stock layer equals the layer
     of this package with its weights bit for bit. Other layers agree within float rounding.
 
     The weights are copied: later changes of the model do not change the session. Each call starts
-    from zero states, also of a layer with ``stateful=True``; a `stream` keeps the states.
+    from the initial states of the layers, zeros in most of them, also of a layer with
+    ``stateful=True``; a `stream` keeps the states.
 
     Any number of threads may call a session at the same time. A call releases the interpreter's
     lock. With ``out`` a call allocates no array for the result. If ``x`` is not contiguous
@@ -182,7 +183,7 @@ class Session:
         _files.write(_files.checked(path), self._opened.content)
 
     def __call__(self, x: Any, mask: Any = None, out: Any = None, *, lengths: Any = None) -> Any:
-        """Computes whole sequences from zero states.
+        """Computes whole sequences from the initial states.
 
         A session of a model with several inputs takes a list or a dictionary of them, as the model
         does, and so for masks and lengths. It returns and takes several outputs likewise.

@@ -130,6 +130,9 @@ class SingleLayerRNN(FusedRNN):
     """A layer of one cell that runs one op per sequence if possible, else Keras' loop.
 
     It must come before the stock layer in the bases of a class.
+
+    Attributes:
+      learned_states: the weights of learned_initial_state; None without them.
     """
 
     learned_states: LearnedStates | None = None
