@@ -30,35 +30,45 @@ PROGRAMS: dict[str, tuple[str, Program]] = {
 HEAD = """\
 # Conformance
 
-Tests of other projects, or the kinds of cases that they have, computed by
-[`Session.from_onnx`](session_sources.md) and by other programs. "Right" means that all outputs are
-within 2e-6 of the expected ones, relative to the largest. "Refused" means that the program says it
-cannot compute the case. "Wrong" means that it returns something else. Each suite is a file in
-`tests/judges`, which says where its cases come from. `python scripts/conformance.py` prints this
-page; tests count the second column.
+This page counts the cases of several suites that [`Session.from_onnx`](session_sources.md) and
+other programs compute. A case is a model with inputs and the outputs that are expected of it. The
+suites are tests of other projects, or have the same kinds of cases. Each suite is a file in
+`tests/judges`. The file says where its cases come from.
+
+* A result is right if no element of an output differs from the expected one by more than 2e-6 of
+  the largest expected element of that output.
+* A case is refused if the program raises an error that says that it does not compute the case.
+* A result is wrong in all other cases.
+
+`python scripts/conformance.py` prints this page. Tests check the column tf_lstm_ops.
 """
 OPEN = """\
-Where ONNX's specification says nothing, the expected results are those of ONNX Runtime: outputs
-behind a length are zero. The oracle of the nodes equals ONNX Runtime in all of them, if `layout` is
-0 and the oracle leaves out the clip before h. No node has a row without steps and initial states:
-there ONNX Runtime returns zeros, a session the initial states.
+ONNX's specification does not say what the outputs behind the length of a sequence are. The expected
+ones are zeros, as in ONNX Runtime. In nodes with `layout=0` and without `clip`, the expected outputs
+are those of ONNX Runtime. No case has a sequence of length 0 together with initial states: ONNX
+Runtime returns zeros as its final states, a session returns the initial states.
 """
 OPTIONS_HEAD = """\
 ## Nodes by their option
 
-Each node has one value of the option, and defaults of all others. They are the second row of the
-table above.
+The second row of the table above, split by option. Each node has one option that is not the
+default.
 """
 OTHERS = """\
-ONNX Runtime refuses `layout=1`. Its wrong results are those of LSTM nodes with `clip`, which it
-does not apply before h
+ONNX Runtime refuses `layout=1`. Its wrong results are those of LSTM nodes with `clip`: it does not
+clip the cell state before the function that makes h
 ([onnxruntime#27224](https://github.com/microsoft/onnxruntime/issues/27224)).
 """
 OTHERS_OPENVINO = """\
-OpenVINO reads `layout=1` with other axes
-([openvino#37820](https://github.com/openvinotoolkit/openvino/issues/37820)). On the CPU it computes
-all steps of shorter sequences, too, and leaves out P, `input_forget`, the clip before h, and the
-functions of the second direction where they differ. It refuses several functions by name.
+OpenVINO has these wrong results on the CPU:
+
+* It reads the axes of `layout=1` in another order
+  ([openvino#37820](https://github.com/openvinotoolkit/openvino/issues/37820)).
+* It computes the steps behind the length of a sequence.
+* It does not apply peepholes (P), `input_forget`, and `clip` before the function that makes h.
+* It applies the functions of the first direction to the second direction.
+
+It refuses most `activations` that are not the default.
 """
 TITLES = {
     "": "none",
@@ -66,10 +76,10 @@ TITLES = {
     "other": "other `activations` in the second direction",
     "lengths": "`sequence_lens`",
     "states": "initial states: inputs, constants, expanded parameters",
-    "bias": "no B",
-    "peepholes": "P, peepholes",
-    "outputs": "which outputs there are",
-    "size": "sizes of axes",
+    "bias": "no bias (input B)",
+    "peepholes": "peepholes (input P)",
+    "outputs": "subsets of the outputs",
+    "size": "sizes of the axes",
 }
 
 
@@ -106,7 +116,7 @@ SUITES: dict[str, Callable[[], Iterable[Case]]] = {
     "Nodes with one option": one_option,
     "Nodes with many options": many_options,
     "Models of PyTorch's tests, exported with `dynamo=False`": torch_script,
-    "Those without packed sequences, with `dynamo=True`": dynamo,
+    "The same, exported with `dynamo=True`, without packed sequences and dropout": dynamo,
 }
 
 
