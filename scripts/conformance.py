@@ -44,9 +44,9 @@ suites are tests of other projects, or have the same kinds of cases. Each suite 
 """
 OPEN = """\
 ONNX's specification does not say what the outputs behind the length of a sequence are. The expected
-ones are zeros, as in ONNX Runtime. In nodes with `layout=0` and without `clip`, the expected outputs
-are those of ONNX Runtime. No case has a sequence of length 0 together with initial states: ONNX
-Runtime returns zeros as its final states, a session returns the initial states.
+ones are zeros, as in ONNX Runtime. In nodes with `layout=0` and without `clip`, the expected
+outputs are those of ONNX Runtime. No case has a sequence of length 0 together with initial states:
+ONNX Runtime returns zeros as its final states, a session returns the initial states.
 """
 OPTIONS_HEAD = """\
 ## Nodes by their option

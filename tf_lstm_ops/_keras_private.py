@@ -279,6 +279,35 @@ def producer(tensor: Any) -> tuple[Any, list[Any], tuple[Any, ...], dict[str, An
     return history.operation, list(node.input_tensors), arguments.args, dict(arguments.kwargs)
 
 
+def operation_name(operation: Any) -> str:
+    """Which class of ``keras.src.ops`` an operation is of.
+
+    Args:
+      operation: the operation that made a symbolic tensor.
+
+    Returns:
+      The module and the class, such as "numpy.Add"; empty for other classes.
+    """
+    kind = type(operation)
+    package, _, module = kind.__module__.rpartition(".")
+    return f"{module}.{kind.__name__}" if package == "keras.src.ops" else ""
+
+
+def options_of_operation(operation: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of the constructor of an operation of ``keras.src.ops``.
+
+    Args:
+      operation: the operation.
+
+    Returns:
+      The values and the defaults by their names.
+    """
+    parameters = inspect.signature(type(operation).__init__).parameters
+    own = {name: value for name, value in vars(operation).items() if name in parameters}
+    own.pop("name", None)
+    return own, {name: parameters[name].default for name in own}
+
+
 def mask_of(tensor: Any) -> Any:
     """The mask that a symbolic tensor carries.
 

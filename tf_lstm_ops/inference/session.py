@@ -47,7 +47,8 @@ class Session:
     MaxPooling1D, AveragePooling1D and their Global forms; Flatten, Reshape, Permute, RepeatVector,
     UpSampling1D, ZeroPadding1D, Cropping1D; Concatenate, Add, Subtract, Multiply, Average, Maximum,
     Minimum; Activation, ReLU, LeakyReLU, PReLU, ELU, Softmax; TimeDistributed of any of them; and
-    layers that do nothing in inference, such as Dropout. Models may have branches, several inputs
+    layers that do nothing in inference, such as Dropout. Functional models may have operations,
+    such as ``2 * x - y`` and ``keras.ops.concatenate``. Models may have branches, several inputs
     and outputs, and nested models. `from_layers` and `from_graph` make sessions without Keras.
 
     Recurrent layers of this package equal ``model(x)`` bit for bit. A stock layer equals the layer

@@ -12,7 +12,7 @@ import keras
 from tf_lstm_ops import _deviation, _keras_private, _received
 from tf_lstm_ops._refusal import Refusals, Refused
 from tf_lstm_ops.inference import file, graph
-from tf_lstm_ops.inference.from_keras import call_masks, kinds
+from tf_lstm_ops.inference.from_keras import call_masks, kinds, operations
 from tf_lstm_ops.inference.from_keras.inputs import finished
 from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
 from tf_lstm_ops.inference.graph import Value, lower
@@ -211,7 +211,7 @@ def _trace(
         with refusals.part():
             if key not in calls:
                 calls[key] = []
-                calls[key] = _called(model, _call_of(model, tensor), found, batch_axes, refusals)
+                calls[key] = _called(model, tensor, found, batch_axes, refusals)
             if index < len(calls[key]):  # else it was refused
                 found[id(tensor)] = calls[key][index]
         stack.pop()
@@ -220,16 +220,26 @@ def _trace(
 
 def _operands(model: Any, tensor: Any) -> list[Any]:
     """The tensors of the model that a symbolic tensor depends on."""
+    if _is_of_operation(tensor):
+        return [*_keras_private.producer(tensor)[1]]
     try:
         return _call_of(model, tensor).tensors
     except Refused:  # which is said when the tensor's turn comes
         return [*_keras_private.producer(tensor)[1]]
 
 
+def _is_of_operation(tensor: Any) -> bool:
+    """Whether an operation made a symbolic tensor, not a layer."""
+    return not isinstance(_keras_private.producer(tensor)[0], keras.Layer)
+
+
 def _called(
-    model: Any, call: _Call, found: Mapping[int, Value], batch_axes: int, refusals: Refusals
+    model: Any, tensor: Any, found: Mapping[int, Value], batch_axes: int, refusals: Refusals
 ) -> list[Value]:
-    """The outputs of a call."""
+    """The outputs of the call that made a symbolic tensor."""
+    if _is_of_operation(tensor):
+        return operations.applied(tensor, found, batch_axes)
+    call = _call_of(model, tensor)
     _require_floats(model, call)
     inputs = [found[id(each)] for each in call.inputs]
     states = [found[id(each)] for each in call.states]
@@ -276,8 +286,6 @@ class _Call:
 def _call_of(model: Any, tensor: Any) -> _Call:
     """The call that made a symbolic tensor of a model."""
     layer, tensors, args, kwargs = _keras_private.producer(tensor)
-    if not isinstance(layer, keras.Layer):
-        raise unsupported(layer, f"it is {type(layer).__name__}, not a layer")
     inputs, states = keras.tree.flatten(args[:1]), []
     further = dict(enumerate(args[1:])) | kwargs
     if kinds.is_recurrent(layer):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tf_lstm_ops import _activations
 from tf_lstm_ops._refusal import refuse
-from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -25,6 +25,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     sum_of,
 )
 from tf_lstm_ops.inference.layers.activations import GELU, clipped
+from tf_lstm_ops.inference.layers.normalization import affine
 from tf_lstm_ops.inference.tracing.alignment import aligned, joined, of_rank
 from tf_lstm_ops.inference.tracing.axes import (
     Product,
@@ -204,13 +205,8 @@ def scaled(x: Traced, scale: Array | np.floating[Any], offset: Array | np.floati
       The array.
     """
     x = with_known_last(x)
-    size = x.features
-    arrays = {
-        "kernel": np.broadcast_to(scale, (size,)).astype(np.float32),
-        "bias": np.broadcast_to(offset, (size,)).astype(np.float32),
-    }
-    record = file.Layer("scale", file.AFFINE, input_size=size, arrays=[arrays])
-    return x.with_value(graph.node(record, [x.value])[0])
+    numbers = (np.broadcast_to(each, (x.features,)) for each in (scale, offset))
+    return x.with_value(affine("scale", *numbers)(x.value))
 
 
 def _combination(layer: Any, call: Call) -> list[Operand]:

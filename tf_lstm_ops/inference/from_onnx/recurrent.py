@@ -22,6 +22,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     is_of,
 )
 from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers.normalization import affine
 from tf_lstm_ops.inference.layers.recurrent import layer_class, with_functions
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
@@ -251,9 +252,7 @@ def _constant_as(known: Value, rows: Array | None, direction: int) -> Value:
     if rows is None:
         return zero
     row = np.ravel(rows[direction])
-    arrays = {"kernel": np.ones_like(row), "bias": row}
-    record = file.Layer("initial state", file.AFFINE, input_size=row.size, arrays=[arrays])
-    return graph.node(record, [zero])[0]
+    return affine("initial state", np.ones_like(row), row)(zero)
 
 
 def _of_directions(state: Traced, directions: int) -> list[Value]:

@@ -12,6 +12,22 @@ from tf_lstm_ops.inference.layers import checks
 from tf_lstm_ops.inference.layers.base import Record
 
 
+def affine(name: str, scale: Any, offset: Any) -> Record:
+    """x · scale + offset.
+
+    Args:
+      name: for messages.
+      scale: [C], of the last axis.
+      offset: [C].
+
+    Returns:
+      The layer.
+    """
+    arrays = {"kernel": np.asarray(scale, np.float32), "bias": np.asarray(offset, np.float32)}
+    record = file.Layer(name, file.AFFINE, input_size=arrays["bias"].size, arrays=[arrays])
+    return Record(record, passes_mask=True)
+
+
 class BatchNormalization(Record):
     """(x - mean) / sqrt(variance + epsilon) · gamma + beta.
 
@@ -50,12 +66,9 @@ class BatchNormalization(Record):
         offset = -mean * scale
         if beta is not None:
             offset = offset + checks.weight("beta", beta, sizes)
-        arrays = {"kernel": scale.astype(np.float32), "bias": offset.astype(np.float32)}
-        if not all(np.isfinite(array).all() for array in arrays.values()):
+        record = affine(name or "BatchNormalization", scale, offset).record
+        if not all(np.isfinite(array).all() for array in record.arrays[0].values()):
             raise ValueError("gamma / sqrt(variance + epsilon) and the offset must be finite")
-        record = file.Layer(
-            name or "BatchNormalization", file.AFFINE, input_size=mean.size, arrays=[arrays]
-        )
         super().__init__(record, passes_mask=True)
 
 
