@@ -155,6 +155,24 @@ def test_refused_together(name: str, x: Any) -> None:
         layer(ragged, sequence_lengths=LENGTHS)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_one_length_is_not_repeated(jit_compile: bool, x: Any) -> None:
+    """Also where the number of rows is not known when the graph is made."""
+    layer, sequences = LSTM(UNITS), keras.Input((None, INPUTS))
+    signature = [tf.TensorSpec((None, None, INPUTS)), tf.TensorSpec((None,), tf.int32)]
+    compiled = tf.function(
+        lambda x, n: layer(x, sequence_lengths=n),
+        input_signature=signature,
+        jit_compile=jit_compile,
+    )
+    np.testing.assert_allclose(compiled(x, LENGTHS), layer(x, mask=MASK), rtol=0, atol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        compiled(x, [2])
+    model = keras.Model(sequences, layer(sequences, sequence_lengths=[2]))
+    with pytest.raises(ValueError, match=r"must be \[batch\], here \[3\]. Received: \(1,\)"):
+        model(x)
+
+
 def test_refused_symbols() -> None:
     x, layer = keras.Input((None, INPUTS)), LSTM(UNITS)
     with pytest.raises(ValueError, match=r"must be \[batch\]. Received: \(None, 1\)"):

@@ -290,6 +290,30 @@ def test_lengths(op: str, direction: str) -> None:
     assert not session.can_stream
 
 
+def test_lengths_of_a_call_go_on_behind_a_node_with_lengths() -> None:
+    """Of a node, as of the model without the lengths of the first node."""
+    sessions = [
+        Session.from_onnx(
+            model(
+                [
+                    layer("GRU", f"x w r b {lengths}", "y"),
+                    node("Squeeze", "y one", "z"),
+                    layer("GRU", "z w2 r b", "- h"),
+                ],
+                {"x": ("T", "B", FEATURES)} | ({"n": ("B",)} if lengths == "n" else {}),
+                weights("GRU") | {"one": [1], "w2": weights("GRU")["r"]},
+                "h",
+                dtypes={"n": INT32},
+            )
+        )
+        for lengths in ("-", "n")
+    ]
+    x = np.random.default_rng(1).standard_normal((2, 5, FEATURES), np.float32)
+    want = sessions[0](x, lengths=[2, 5])
+    got = sessions[1]({"x": x, "n": [5, 5]}, lengths={"x": [2, 5], "n": None})
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
+
+
 def test_a_clip_is_not_compared() -> None:
     """ONNX Runtime 1.24 clips no argument of the last function, `onnx.reference` none at all."""
     proto = model([layer("LSTM", clip=0.5)], ("T", "B", FEATURES), weights("LSTM"))

@@ -137,6 +137,8 @@ MASKED: dict[str, Callable[[], keras.Model]] = {
     "dense": _masked(lambda: layers.Dense(4), layers.LeakyReLU, layers.PReLU),
     "normalised": _masked(layers.LayerNormalization, layers.BatchNormalization),
     "rms": _masked(layers.RMSNormalization),
+    "normalised groups": _masked(lambda: layers.GroupNormalization(groups=1)),
+    "normalised rows": _masked(layers.UnitNormalization),
     "conv": _masked(lambda: layers.Conv1D(4, 3)),
     "pooling": _masked(layers.MaxPooling1D),
     "padding": _masked(layers.ZeroPadding1D),

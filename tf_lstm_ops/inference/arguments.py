@@ -266,7 +266,7 @@ def checked_lengths(label: str, lengths: Any, shape: tuple[int, ...]) -> npt.NDA
     found = arrays.as_array(label, lengths)
     if found.shape != shape[:1]:
         raise ValueError(f"{label} must have the shape [{shape[0]}]. Received: {found.shape}")
-    if found.dtype.kind not in "iu":
+    if found.size and found.dtype.kind not in "iu":
         raise TypeError(f"{label} must have integers. Received: {found.dtype}")
     steps = shape[1]
     if found.size and not 0 <= found.min() <= found.max() <= steps:

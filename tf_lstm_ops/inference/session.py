@@ -283,7 +283,7 @@ class Session:
           batch: B, the number of rows.
 
         Returns:
-          The stream, whose states are zero. Sessions may have any number of streams.
+          The stream, which begins with the initial states. Sessions may have any number of streams.
 
         Raises:
           ValueError: batch is not positive, or a layer needs more than the steps so far.

@@ -244,7 +244,7 @@ class Stream:
         return out if out is not None else self._opened.outputs.packed(y)
 
     def reset(self, rows: Any = None) -> None:
-        """Sets states to zero.
+        """Sets states to the initial states of the model, zeros in most models.
 
         Args:
           rows: the numbers of the rows, from 0 to B - 1; None: all rows.

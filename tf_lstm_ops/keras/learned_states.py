@@ -45,7 +45,7 @@ class LearnedStates(keras.layers.Layer):
           ValueError: the layer is not built.
         """
         if not self.built:
-            raise ValueError(f"{self.name} has no weights yet; build the layer first")
+            raise ValueError("the layer has no initial states yet. Build it first")
         weights = [each for each in (self.initial_h, self.initial_c) if each is not None]
         return [
             tf.broadcast_to(tf.cast(tf.convert_to_tensor(each), dtype), [batch_size, size])

@@ -45,18 +45,25 @@ def with_mask(
         )
     if not isinstance(lengths, keras.KerasTensor):
         lengths = tf.convert_to_tensor(lengths)
-    call_checks.require_lengths(lengths, sequences)
-    is_symbolic = any(isinstance(each, keras.KerasTensor) for each in (sequences, lengths))
-    mask = SequenceMask()([sequences, lengths]) if is_symbolic else _mask(sequences, lengths)
+    if any(isinstance(each, keras.KerasTensor) for each in (sequences, lengths)):
+        call_checks.require_lengths(lengths, sequences)
+        mask = SequenceMask()([sequences, lengths])
+    else:
+        mask = _mask(sequences, lengths)
     if len(args) > _MASK:
         return (*args[:_MASK], mask, *args[_MASK + 1 :]), kwargs
     return args, {**kwargs, "mask": mask}
 
 
 def _mask(sequences: Any, lengths: Any) -> Any:
+    call_checks.require_lengths(lengths, sequences)
     shape = getattr(sequences, "shape", None)
     time = tf.shape(sequences)[1] if shape is None or shape[1] is None else shape[1]
     known = tf.get_static_value(lengths)
+    if shape is None or shape[0] is None:
+        # A comparison and a kernel of XLA would repeat one length for all rows.
+        lengths = tf.reshape(lengths, tf.shape(sequences)[:1])
+        known = None
     if known is not None and isinstance(time, int):  # one op, as a mask that the caller makes
         return tf.constant(np.arange(time) < known[:, np.newaxis])
     steps = tf.range(tf.cast(time, tf.int64))  # other types of integers may not have the number

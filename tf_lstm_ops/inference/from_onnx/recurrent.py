@@ -122,7 +122,8 @@ def recurrent(call: Call) -> list[Operand]:
         source = x.value if mask is None else x.value.with_mask(mask)
         outputs = layer(source, initial_state=states.values or None)
         y, *final = outputs if isinstance(outputs, tuple) else (outputs,)
-        sequences.append(y.with_mask(None) if mask is not None else y)
+        # The lengths are those of this node. A mask of the call goes on.
+        sequences.append(y if y.mask is None else y.with_mask(x.value.mask))
         finals += final
     direction: Product = (Factor(directions),) if directions > 1 else ()
     features = (*direction, Factor(read.R.shape[2]))

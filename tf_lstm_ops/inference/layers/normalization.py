@@ -201,5 +201,7 @@ class GroupNormalization(Record):
         size, groups = checks.size("size", size), checks.size("groups", groups)
         if size % groups:
             raise ValueError(f"groups must divide size, {size}. Received: groups={groups}")
-        kind = (_GROUPS, groups)
-        super().__init__(_record(name or "GroupNormalization", kind, gamma, beta, size, epsilon))
+        record = _record(
+            name or "GroupNormalization", (_GROUPS, groups), gamma, beta, size, epsilon
+        )
+        super().__init__(record, True)

@@ -11,6 +11,7 @@ import numpy as np
 from tf_lstm_ops import _cells
 from tf_lstm_ops._activations import OF_NODES
 from tf_lstm_ops.inference import file, graph
+from tf_lstm_ops.inference.arrays import as_array
 from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
 from tf_lstm_ops.inference.layers.base import Layer
@@ -158,8 +159,11 @@ def with_initial(
 
     Raises:
       ValueError: there are more or fewer states, or one has another shape.
+      TypeError: one has no real numbers.
     """
-    rest = iter([np.asarray(state, np.float32) for state in states])
+    label = f"layer {name}: initial_state"
+    states = [np.asarray(as_array(label, state), np.float32) for state in states]
+    rest = iter(states)
     found, expected = [], []
     for record in records:
         kinds = _cells.BY_NUMBER[record.cell].states
@@ -170,9 +174,7 @@ def with_initial(
         found.append([*zip(*own, strict=True)])
     shapes_of = [np.shape(state) for state in states]
     if shapes_of != expected:
-        raise ValueError(
-            f"layer {name}: initial_state must have the shapes {expected}. Received: {shapes_of}"
-        )
+        raise ValueError(f"{label} must have the shapes {expected}. Received: {shapes_of}")
     return [
         dataclasses.replace(record, initial=tuple(map(np.stack, own)))
         for record, own in zip(records, found, strict=True)
