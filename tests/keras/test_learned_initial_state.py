@@ -172,7 +172,7 @@ def test_refused() -> None:
     for name in ("LSTM", "GRU"):
         with pytest.raises(ValueError, match=r"own cuDNN path, which has no .*learned_initial_st"):
             LAYERS[name](learned_initial_state=True, use_cudnn=True)
-    with pytest.raises(ValueError, match="no initial states yet. Build it first"):
+    with pytest.raises(ValueError, match=r"no initial states yet\. Build it first"):
         GRU(UNITS, learned_initial_state=True).get_initial_state(BATCH)
 
 

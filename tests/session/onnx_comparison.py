@@ -63,7 +63,7 @@ def _checked(want: Array) -> Array:
 
 def batch_axes(proto: Any) -> dict[str, Any]:
     """Which axis of each input that is read is the batch; None without one."""
-    _, source = from_onnx.read(proto, None, None, None)
+    _, source = from_onnx.read(proto)
     found = {}
     for given in source.given:
         axes = source.axes[given.name]
@@ -75,7 +75,7 @@ def batch_axes(proto: Any) -> dict[str, Any]:
 
 def open_shapes(proto: Any) -> dict[str, list[int | None]]:
     """The argument shapes that opens what a file fixes and no layer needs."""
-    _, source = from_onnx.read(proto, None, None, None)
+    _, source = from_onnx.read(proto)
     return {
         given.name: from_onnx.inputs.opened(given, source.axes[given.name])
         for given in source.given

@@ -55,6 +55,39 @@ def test_wrong_outputs() -> None:
     assert "TypeError: outputs must be a list of names" in error_of(stack(), outputs=1)
 
 
+def test_inputs_within_the_graph() -> None:
+    """The check compares the part with that of the model."""
+    session = Session.from_onnx(stack(), inputs=["h"])
+    assert session.inputs[0].shape == (None, None, 5)
+    h = random(2, 3, 5).astype(np.float32)
+    wanted = Session.from_onnx(stack(), inputs=["t"], outputs=["y"])(np.tanh(h))
+    assert_close(session(h), wanted)
+
+
+def test_inputs_behind_an_unknown_node() -> None:
+    """Its shape is not known. One output of a Split is an input, and the other is computed."""
+    nodes = [
+        *(node("Sin", "x", "s"), helper.make_node("Unknown", ["s"], ["u"], domain="own")),
+        *(node("Split", "v", "p q", axis=-1), node("Mul", "p u", "r"), node("Add", "r q")),
+    ]
+    proto = model(nodes, {"x": SEQUENCE, "v": ("B", "T", 8)})
+    assert "does not tell the shape of u. Pass shapes={'u'" in error_of(proto, inputs=["u"])
+    session = Session.from_onnx(
+        proto, inputs=["u", "q"], shapes={"u": [None, None, 4], "q": [None, None, 4]}
+    )
+    assert [spec.name for spec in session.inputs] == ["v", "u", "q"]
+    given = {"v": random(2, 3, 8), "u": random(2, 3, 4), "q": random(2, 3, 4)}
+    assert_close(session(given), given["v"][..., :4] * given["u"] + given["q"])
+
+
+def test_wrong_inputs() -> None:
+    assert "ValueError: inputs has 'z'" in error_of(stack(), inputs=["z"])
+    assert "ValueError: inputs must have one name or more" in error_of(stack(), inputs=[])
+    assert "each once" in error_of(stack(), inputs=["t", "t"])
+    assert "TypeError: inputs must be a list of names" in error_of(stack(), inputs="t")
+    assert "TypeError: inputs must be a list of names" in error_of(stack(), inputs=[1])
+
+
 def with_scale() -> Any:
     return model([node("Mul", "x s")], {"x": SEQUENCE, "s": (1, 4)})
 

@@ -82,6 +82,7 @@ def from_onnx(
     cls: type[Any],
     source: Any,
     *,
+    inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     constants: Mapping[str, Any] | None = None,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
@@ -99,6 +100,8 @@ def from_onnx(
 
     Args:
       source: the path of the file, or an ``onnx.ModelProto``.
+      inputs: names of values within the graph, where the session begins; None: the inputs of the
+        model.
       outputs: names of outputs, or of values within the graph, where the session ends; None:
         the outputs of the model.
       constants: the values of inputs that stay the same, by name, such as a sampling rate. A
@@ -125,7 +128,7 @@ def from_onnx(
     threads = arguments.checked_threads(threads)
     from tf_lstm_ops.inference import from_onnx
 
-    found = from_onnx.read(source, outputs, constants, shapes)
+    found = from_onnx.read(source, outputs, constants, shapes, inputs)
     return _of_source(cls, *found, check, threads, weights)
 
 

@@ -15,15 +15,17 @@ from tf_lstm_ops.inference.graph import lower
 from tf_lstm_ops.inference.source_check import OF_ROUNDED, TOLERANCE, words_of
 from tf_lstm_ops.onnx_graph.functions import inlined
 from tf_lstm_ops.onnx_graph.load import load, opset
+from tf_lstm_ops.onnx_graph.part import beginning_at
 
 __all__ = ["read"]
 
 
 def read(
     source: Any,
-    outputs: Sequence[str] | None,
-    constants: Mapping[str, Any] | None,
-    shapes: Mapping[str, Sequence[int | None]] | None,
+    outputs: Sequence[str] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    begins: Sequence[str] | None = None,
 ) -> tuple[file.Graph, Source]:
     """Reads the graph of a model.
 
@@ -32,6 +34,7 @@ def read(
       outputs: likewise.
       constants: likewise.
       shapes: likewise.
+      begins: its argument inputs.
 
     Returns:
       The graph, and the model for a comparison.
@@ -43,6 +46,8 @@ def read(
     model = load(source)
     if model.functions:
         model = load(inlined(model))
+    if begins is not None:
+        model = beginning_at(model, begins, shapes or {})
     given = inputs.with_shapes(inputs.inputs_of(model), shapes)
     names = inputs.chosen(model, outputs)
     fixed = inputs.fixed(given, constants)

@@ -54,7 +54,7 @@ def read(module: Any, example: Any) -> tuple[file.Graph, Source]:
     given = _arguments(torch, example)
     with _evaluating(module), torch.no_grad():
         proto = _exported(torch, module, example, given)
-    model, source = from_onnx.read(proto, None, None, None)
+    model, source = from_onnx.read(proto)
     program = _Program(torch, module, example, given)
     return model, dataclasses.replace(source, program=program, name="the module in PyTorch")
 
