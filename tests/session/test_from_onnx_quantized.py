@@ -1,4 +1,4 @@
-"""Sessions of graphs that ONNX Runtime's dynamic quantisation wrote."""
+"""Sessions of graphs that ONNX Runtime's quantisation wrote."""
 
 from typing import Any
 
@@ -68,6 +68,39 @@ def test_weights_of_8_bits(quantized: tuple[Any, Any], rng: Any) -> None:
     assert np.abs(session(x) - whole).max() < OF_WEIGHTS * np.abs(whole).max()
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_static_quantization(per_channel: bool, is_signed: bool, rng: Any, tmp_path: Any) -> None:
+    source, made = tmp_path / "source.onnx", tmp_path / "made.onnx"
+    source.write_bytes(graph(rng).SerializeToString())
+    batches = iter([{"x": rng.standard_normal((4, 9, FEATURES), np.float32)} for _ in range(8)])
+    reader = type(
+        "Reader", (quantization.CalibrationDataReader,), {"get_next": lambda _: next(batches, None)}
+    )
+    kind = quantization.QuantType.QInt8 if is_signed else quantization.QuantType.QUInt8
+    quantization.quantize_static(
+        source, made, reader(), per_channel=per_channel, activation_type=kind
+    )
+    x = rng.standard_normal((2, 7, FEATURES), np.float32)
+    (want,) = runtime.InferenceSession(made).run(None, {"x": x})
+    assert np.abs(Session.from_onnx(made)(x) - want).max() < NEAR * np.abs(want).max()
+
+
+def codes(scale: float, zero: Any, other: float | None = None) -> Any:
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q o z")]
+    arrays = {"s": np.float32(scale), "z": np.asarray(zero), "o": np.float32(other or scale)}
+    return model(nodes, ("B", "T", 4), arrays)
+
+
+@pytest.mark.parametrize("zero", [np.uint8(100), np.int8(-3), np.uint8(0)])
+def test_the_range_of_integers(zero: Any) -> None:
+    """Larger and smaller numbers become its bounds."""
+    scale, kind = 0.125, np.iinfo(zero.dtype)
+    x = np.linspace(-1.5, 1.5, 3 * 4 * 5, dtype=np.float32).reshape(3, 5, 4) * kind.max * scale
+    low, high = (scale * (bound - int(zero)) for bound in (kind.min, kind.max))
+    np.testing.assert_array_equal(Session.from_onnx(codes(scale, zero))(x), np.clip(x, low, high))
+
+
 INTEGERS = [node("DynamicQuantizeLinear", "x", "q s z")]
 WEIGHTS = {"k": np.ones((4, 3), np.int8)}
 REFUSED = {
@@ -94,6 +127,14 @@ REFUSED = {
         "zero point is not that of",
     ),
 }
+
+
+def test_refusals_of_codes() -> None:
+    assert "is not that of QuantizeLinear" in refusal(codes(0.5, np.uint8(3), 0.25))
+    assert "its largest number is 0.0" in refusal(codes(0.5, np.uint8(255)))
+    proto = codes(0.5, np.uint8(3))
+    proto.graph.node[1].CopyFrom(node("Cast", "q", to=1))
+    assert "does not depend on an input" in refusal(proto)
 
 
 @pytest.mark.parametrize("case", REFUSED)

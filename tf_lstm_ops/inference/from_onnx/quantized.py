@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from tf_lstm_ops._refusal import refuse
+from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_onnx.elementwise import along_features, scaled
 from tf_lstm_ops.inference.from_onnx.products import dense
 from tf_lstm_ops.inference.from_onnx.recurrent import recurrent
 from tf_lstm_ops.inference.from_onnx.values import Array, Call, Operand, Operator, Quantized
+from tf_lstm_ops.inference.layers.activations import clipped
 
 
 def _quantize_dynamically(call: Call) -> list[Operand]:
@@ -90,22 +92,45 @@ def _multiplied(call: Call) -> Operand:
     return scaled(x, numbers, np.float64(0))
 
 
-def _dequantize(call: Call) -> list[Operand]:
-    """Rows of a table of integers as the numbers that they stand for."""
-    x = call.traced()
-    scale = call.constant(1, "scale").astype(np.float64)
-    zero: Array = np.zeros(1)
+def _scale_of(call: Call) -> tuple[float, Array]:
+    """The scale and the zero point, which has the type of the integers."""
+    scale, zero = call.constant(1, "scale"), np.zeros(1, np.uint8)
     if call.operand(2) is not None:
-        zero = call.constant(2, "zero point").astype(np.float64)
+        zero = call.constant(2, "zero point")
+        call.attributes.ignore()  # the zero point has the type, and one scale has no axis
     if scale.size != 1 or zero.size != 1:
         refuse("it has a scale for each element of an axis of an array that is computed")
-    call.attributes.ignore()  # one scale has no axis
-    x, numbers = along_features(x, scale.reshape(()))
-    return [scaled(x, numbers, -zero.item() * numbers)]
+    return float(scale.item()), zero.ravel()
+
+
+def _quantize(call: Call) -> list[Operand]:
+    """Numbers within the range of the integers."""
+    scale, zero = _scale_of(call)
+    if zero.dtype.kind not in "iu" or not scale > 0:
+        refuse(f"its integers are {zero.dtype}, with the scale {scale}")
+    kind, offset = np.iinfo(zero.dtype), int(zero[0])
+    low, high = ((bound - offset) * scale for bound in (kind.min, kind.max))
+    if not high > 0:
+        refuse(f"its largest number is {high}")
+    x = call.traced()
+    within = layers.Chain(clipped(low, high))(x.value)
+    return [Quantized(x.with_value(within), "codes", numbers=(scale, offset))]
+
+
+def _dequantize(call: Call) -> list[Operand]:
+    """The numbers that integers stand for: of an array, or rows of a table."""
+    scale, zero = _scale_of(call)
+    given = call.operand(0)
+    if isinstance(given, Quantized):
+        if given.kind != "codes" or given.numbers != (scale, int(zero[0])):
+            refuse("its scale or zero point is not that of QuantizeLinear")
+        return [given.array]
+    x, numbers = along_features(call.traced(), np.array(scale))
+    return [scaled(x, numbers, -float(zero[0]) * numbers)]
 
 
 # Operators that round their inputs to integers.
-_ROUNDING = ("DynamicQuantizeLinear", "DynamicQuantizeLSTM")
+_ROUNDING = ("DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QuantizeLinear")
 
 
 def rounds(model: Any) -> bool:
@@ -120,9 +145,11 @@ def rounds(model: Any) -> bool:
     return any(node.op_type in _ROUNDING for node in model.graph.node)
 
 
+_OF_AXES = ("axis", "block_size", "saturate", "precision")  # of scales of an axis, and of float8
 OPERATORS = {
     "DynamicQuantizeLinear": Operator(_quantize_dynamically),
     "MatMulInteger": Operator(_product_of_integers),
-    "DequantizeLinear": Operator(_dequantize),
+    "QuantizeLinear": Operator(_quantize, ignored=_OF_AXES),
+    "DequantizeLinear": Operator(_dequantize, ignored=(*_OF_AXES, "output_dtype")),
     "com.microsoft.DynamicQuantizeLSTM": Operator(recurrent, of_integers=True),
 }

@@ -196,8 +196,9 @@ class Quantized:
 
     Attributes:
       array: the array; of a product that of the integers of the weights.
-      kind: "integers", "scale" or "zero point" of the array, or "product", which lacks a scale.
-      numbers: by which a scale is multiplied.
+      kind: "integers", "scale" or "zero point" of the array, "product", which lacks a scale, or
+        "codes", integers with a constant scale and zero point.
+      numbers: by which a scale is multiplied; of codes their scale and zero point.
       scale_of: of a product the array whose scale it lacks.
     """
 
