@@ -341,7 +341,7 @@ SESSION = Target(
         _RESET_BEFORE: {**_functions(OF_CELLS, _GRU), "reset_after": (False,)},
         "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
         "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
-        _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _RNN: _functions(OF_CELLS, _RNN),
         _CLIPPED: {"projection_size": ANY, **_CLIPS},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},

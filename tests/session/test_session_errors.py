@@ -61,15 +61,11 @@ LAYERS: dict[str, tuple[Any, str]] = {
     ),
     "float64": (lambda: ours.LSTM(2, dtype="float64", name="me"), r"float64, not float32"),
     "mixed": (lambda: ours.GRU(2, dtype="mixed_bfloat16", name="me"), r"bfloat16, not float32"),
-    "none": (
-        lambda: ours.Bidirectional(ours.LSTM(2), merge_mode=None, name="me"),
-        r"merge_mode=None",
-    ),
-    "different": (
-        lambda: ours.Bidirectional(
-            ours.LSTM(2), backward_layer=ours.LSTM(3, go_backwards=True), name="me"
+    "both backwards": (
+        lambda: stock.Bidirectional(
+            stock.LSTM(2, go_backwards=True), backward_layer=stock.LSTM(2), name="me"
         ),
-        r"different units",
+        r"its forward layer has go_backwards=True",
     ),
     "wrapped": (
         lambda: stock.Bidirectional(stock.RNN(stock.LSTMCell(2), name="inner"), name="me"),

@@ -14,7 +14,7 @@ from tf_lstm_ops.inference import layers
 from tf_lstm_ops.inference.from_keras import activations, call_masks, recurrent
 from tf_lstm_ops.inference.from_keras.activations import function
 from tf_lstm_ops.inference.from_keras.recurrent import array, computing, unsupported
-from tf_lstm_ops.inference.layers.bidirectional import both
+from tf_lstm_ops.inference.layers.bidirectional import merged
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.inference.reader import Reader
 from tf_lstm_ops.keras import class_names
@@ -203,9 +203,8 @@ def _bidirectional(layer: Any, options: Reader) -> layers.Layer:
         parts.append(recurrent.single(part))
     options.ignore(("layer", "backward_layer"))
     merge_mode = options.take("merge_mode", "concat")
-    require(merge_mode is not None, "merge_mode=None returns two outputs")
-    record = both(layer.name, parts[0], parts[1], merge_mode)
-    return Recurrent([record], layer.name, getattr(layer, "return_state", False))
+    returns_state = bool(getattr(layer, "return_state", False))
+    return merged(layer.name, parts[0], parts[1], merge_mode, returns_state)
 
 
 def _stacked(layer: Any, options: Reader) -> layers.Layer:

@@ -344,7 +344,9 @@ def _apply(
         result = built.apply([x, *inputs[1:], *states], batch_axes)
     outputs = [*result] if isinstance(result, tuple) else [result]
     if states and layer.return_sequences:
-        outputs[0] = outputs[0].with_mask(inputs[0].mask)
+        of_both = getattr(layer, "merge_mode", "") is None  # the sequences of both directions
+        sequences = 2 if of_both else 1
+        outputs[:sequences] = [y.with_mask(inputs[0].mask) for y in outputs[:sequences]]
     if kinds.is_identity(layer) or layer.supports_masking or _makes_mask(built, outputs):
         return [_passed(inputs[0], y) for y in outputs]
     if isinstance(built, Recurrent):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tf_lstm_ops import _cells
 from tf_lstm_ops.inference import file
+from tf_lstm_ops.inference.graph import Value
 from tf_lstm_ops.inference.layers import checks
+from tf_lstm_ops.inference.layers.merging import Add, Average, Concatenate, Multiply
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
 
+_MERGING = {"concat": Concatenate, "sum": Add, "mul": Multiply, "ave": Average}
 # The fields in which two directions differ.
 _DIFFERENT = ("name", "directions", "flags", "arrays", "initial")
 
@@ -31,13 +35,8 @@ def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> f
     Raises:
       ValueError: the layers have other directions or different options.
     """
-    if (first.directions, second.directions) != (file.FORWARDS, file.BACKWARDS):
-        raise ValueError("its forward layer has go_backwards=True")
-    fields = [f.name for f in dataclasses.fields(first) if f.name not in _DIFFERENT]
-    differing = [name for name in fields if getattr(first, name) != getattr(second, name)]
-    if first.flags != second.flags & ~file.ORDER_OF_COMPUTATION:
-        differing.append("options")
-    if differing:
+    _require_directions(first, second)
+    if differing := _differing(first, second):
         raise ValueError(f"its two layers have different {', '.join(differing)}")
     return dataclasses.replace(
         first,
@@ -47,6 +46,72 @@ def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> f
         arrays=[*first.arrays, *second.arrays],
         initial=_initial_of_both(first, second),
     )
+
+
+def _require_directions(first: file.Layer, second: file.Layer) -> None:
+    if (first.directions, second.directions) != (file.FORWARDS, file.BACKWARDS):
+        raise ValueError("its forward layer has go_backwards=True")
+
+
+def _differing(first: file.Layer, second: file.Layer) -> list[str]:
+    """The fields for which a record of two directions has one value."""
+    fields = [f.name for f in dataclasses.fields(first) if f.name not in _DIFFERENT]
+    differing = [name for name in fields if getattr(first, name) != getattr(second, name)]
+    if first.flags != second.flags & ~file.ORDER_OF_COMPUTATION:
+        differing.append("options")
+    return differing
+
+
+def merged(
+    name: str, first: file.Layer, second: file.Layer, merge_mode: str | None, return_state: bool
+) -> Recurrent:
+    """A layer of two directions with any options.
+
+    Args:
+      name, first, second: as of `both`.
+      merge_mode: as of `both`; None: the layer returns the sequences of both.
+      return_state: whether it returns the final states behind them.
+
+    Returns:
+      The layer.
+
+    Raises:
+      ValueError: the layers have other directions.
+    """
+    _require_directions(first, second)
+    if merge_mode is None or _differing(first, second):
+        return _TwoLayers(name, first, second, merge_mode, return_state)
+    return Recurrent([both(name, first, second, merge_mode)], name, return_state)
+
+
+class _TwoLayers(Recurrent):
+    """Two layers, and one that merges their outputs; None: both are returned."""
+
+    def __init__(
+        self,
+        name: str,
+        first: file.Layer,
+        second: file.Layer,
+        merge_mode: str | None,
+        return_state: bool,
+    ) -> None:
+        second = dataclasses.replace(second, flags=second.flags & ~file.ORDER_OF_COMPUTATION)
+        super().__init__([first, second], name, return_state)
+        self._merge = None if merge_mode is None else _MERGING[merge_mode](name=name)
+
+    def _apply(self, inputs: Sequence[Value], batch_axes: int) -> Any:
+        x, *states = inputs
+        outputs, finals = list[Value](), list[Value]()
+        for record in self.records:
+            part = Recurrent([record], self.name, self._return_state)
+            own, states = states[: part.state_count], states[part.state_count :]
+            found = part.apply([x, *own], batch_axes)
+            y, *new = found if isinstance(found, tuple) else (found,)
+            outputs.append(y)
+            finals += new
+        if self._merge is not None:
+            outputs = [self._merge.apply(outputs, batch_axes)]
+        return (*outputs, *finals) if len(outputs) + len(finals) > 1 else outputs[0]
 
 
 def _initial_of_both(first: file.Layer, second: file.Layer) -> tuple[Any, ...]:
