@@ -14,21 +14,20 @@ import itertools
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import tf_lstm_ops
 from cudnn_rnn import grid
 from cudnn_rnn.accuracy import PROMISED, relative_errors
+from judges import programs
+from judges.programs import Array, States
 from oracle.cudnn_rnn import Model
 from tf_lstm_ops import raw_ops
-from tf_lstm_ops.inference import Session, layers
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 
-Array = np.ndarray
 # As Decimal a number keeps its digits.
 DATA = json.loads(
     Path(__file__).with_name("tensorflow_cases.json").read_text("utf-8"), parse_float=Decimal
@@ -38,13 +37,6 @@ GATES = {"lstm": 4, "gru": 3}
 WEIGHT, STATE = 0.5, 0.1
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24}
 SIZES = ("layers", "units", "inputs", "batch", "time")
-
-
-class States(NamedTuple):
-    """[L, B, H]; a GRU has no c."""
-
-    h: Array
-    c: Array
 
 
 def weights_of(case: dict[str, Any]) -> LSTMWeights | GRUWeights:
@@ -62,7 +54,9 @@ def weights_of(case: dict[str, Any]) -> LSTMWeights | GRUWeights:
     return GRUWeights(tuple(cells), reset_after=False)
 
 
-def block_cell(weights: Any, x: Array, states: States, *, op: str, module: Any) -> tuple[Any, ...]:
+def block_cell(
+    weights: LSTMWeights, x: Array, states: States, *, op: str, module: Any
+) -> tuple[Array, States]:
     """A block-cell op for each layer; the one of a step for each step, too."""
     finals = []
     order, forget_bias = ("IFCO", 0.0) if op == "BlockLSTMV2" else ("ICFO", 1.0)
@@ -85,46 +79,6 @@ def block_cell(weights: Any, x: Array, states: States, *, op: str, module: Any) 
     return x, States(*map(np.stack, zip(*finals, strict=True)))
 
 
-def cudnn(weights: Any, x: Array, states: States) -> tuple[Any, ...]:
-    given = {"params": weights.to_cudnn().astype(x.dtype), "rnn_mode": "lstm"}
-    found = raw_ops.CudnnRNNV2(
-        input=x, input_h=states.h, input_c=states.c, is_training=False, **given
-    )
-    return found.output.numpy(), States(found.output_h.numpy(), found.output_c.numpy())
-
-
-def keras_layers(weights: Any, x: Array, states: States) -> tuple[Any, ...]:
-    """A layer of this package for each layer."""
-    y, finals, units = x.swapaxes(0, 1), [], weights.units
-    for cell, h, c in zip(weights.cells, *states, strict=True):
-        options = {"return_sequences": True, "return_state": True, "dtype": x.dtype.name}
-        if isinstance(weights, LSTMWeights):
-            layer = tf_lstm_ops.keras.LSTM(units, **options)
-            one, initial = LSTMWeights((cell,)), [h, c]
-        else:
-            layer = tf_lstm_ops.keras.GRU(units, reset_after=False, **options)
-            one, initial = GRUWeights((cell,), reset_after=False), [h]
-        layer.build((None, None, y.shape[-1]))
-        layer.set_weights(one.to_keras())
-        y, *final = layer(y, initial_state=initial)
-        finals.append([*final, c][:2])
-    results = (np.stack([np.array(a) for a in each]) for each in zip(*finals, strict=True))
-    return np.array(y).swapaxes(0, 1), States(*results)
-
-
-def session(weights: Any, x: Array, states: States) -> tuple[Any, ...]:
-    kinds = {LSTMWeights: layers.LSTM, GRUWeights: layers.GRU, RNNWeights: layers.SimpleRNN}
-    count = 2 if isinstance(weights, LSTMWeights) else 1
-    layer = kinds[type(weights)](weights, return_sequences=True, return_state=True)
-    inputs = [layers.Input((None, weights.input_size))]
-    initial = [layers.Input((weights.units,)) for _ in range(count * len(states.h))]
-    made = Session.from_graph([*inputs, *initial], layer(*inputs, initial_state=initial))
-    values = [a[k] for k in range(len(states.h)) for a in states[:count]]
-    y, *final = made([x.swapaxes(0, 1), *values])
-    found = [np.stack(final[k::count]) for k in range(count)]
-    return y.swapaxes(0, 1), States(*[*found, states.c][:2])
-
-
 def block(op: str, module: Any) -> Any:
     return lambda *given: block_cell(*given, op=op, module=module)
 
@@ -133,7 +87,7 @@ BLOCK_OPS = ("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
 PROGRAMS = {
     **{op: block(op, raw_ops) for op in BLOCK_OPS},
     **{f"stock {op}": block(op, tf.raw_ops) for op in BLOCK_OPS},  # for the data themselves
-    **{"CudnnRNN": cudnn, "keras": keras_layers, "session": session},
+    **{"CudnnRNN": programs.cudnn, "keras": programs.keras_layers, "session": programs.session},
 }
 ONLY_LSTM = PROGRAMS.keys() - {"keras", "session"}
 
@@ -223,7 +177,7 @@ def test_sums_of_sessions(case: dict[str, Any]) -> None:
         named["activation"] = "relu"
     weights = WEIGHTS[case["mode"]].from_cudnn(arguments.params, units=sizes["units"], **named)
     states = States(arguments.input_h, arguments.input_h)
-    output, final = session(weights, arguments.input, states)
+    output, final = programs.session(weights, arguments.input, states)
     has_cell_state = case["mode"] == "lstm"
     assert_sum([output, *final[: 1 + has_cell_state]], case["sum"])
 
