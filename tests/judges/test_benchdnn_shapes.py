@@ -27,8 +27,8 @@ from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights, RNNWeights
 
 STEPS = 3
 LARGEST = 2**26
-# Multiply-adds of a gate that the default run and `full` compute.
-DEFAULT_WORK, FULL_WORK = 2e6, 1e8
+# Multiply-adds of a gate that the default run and `full` compute, and the weights of a gate.
+DEFAULT_WORK, FULL_WORK, FULL_WEIGHTS = 1e6, 1e8, 1e6
 GATES = {"lstm": 4, "gru": 3, "vanilla gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 SHAPES = {shape._replace(time=min(shape.time, STEPS)) for shape in benchdnn.read()}
 PROJECTED = [shape for shape in benchdnn.read() if shape.dst_iter != shape.hidden]
@@ -54,7 +54,8 @@ def runs() -> list[pytest.param]:
 def marks(shape: Shape) -> list[pytest.MarkDecorator]:
     if shape.work_per_gate <= DEFAULT_WORK:
         return []
-    return [pytest.mark.full if shape.work_per_gate <= FULL_WORK else pytest.mark.slow]
+    is_small = shape.work_per_gate <= FULL_WORK and shape.weights_per_gate <= FULL_WEIGHTS
+    return [pytest.mark.full if is_small else pytest.mark.slow]
 
 
 def name(shape: Shape) -> str:
@@ -100,6 +101,14 @@ def of_oracle(weights: Weights, x: Array, states: States) -> tuple[Array, States
             y, *final = keras_simple_rnn.keras_simple_rnn(arguments, function=function)
         finals.append([*final, c][:2])
     return y.swapaxes(0, 1), States(*map(np.stack, zip(*finals, strict=True)))
+
+
+def test_number_of_shapes() -> None:
+    """Of all 203, 12 have a projection, and 7 an initial h with more units than the cell."""
+    shapes = benchdnn.read()
+    computed = [shape for shape in shapes if any(is_computed(shape, kind) for kind in GATES)]
+    larger = [shape for shape in shapes if shape.src_iter > shape.hidden]
+    assert (len(shapes), len(computed), len(PROJECTED), len(larger)) == (203, 184, 12, 7)
 
 
 @pytest.mark.parametrize("kind, shape", runs())
