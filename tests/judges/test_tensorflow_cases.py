@@ -2,12 +2,11 @@
 
 `tensorflow_cases.json` has the numbers, with their source and licence.
 
-Where TensorFlow's tests compare two of its ops instead, with the sizes and options of
-lstm_ops_test.py and of python/ops/rnn_grad_test.py, other tests of this package do so:
-tests/block_cell/test_forward.py and test_gradients.py run LSTMBlockCell, BlockLSTM, BlockLSTMV2 and
-their gradient ops beside the stock ones, with peepholes, clips and both types, and compare the two
-versions of BlockLSTM; test_seq_len.py cuts sequences. tests/cudnn_rnn/test_gradients.py has finite
-differences of the CudnnRNN ops.
+Where TensorFlow's tests compare two of its ops instead (lstm_ops_test.py, rnn_grad_test.py), other
+tests of this package do the same with more sizes and options. tests/block_cell/test_forward.py and
+test_gradients.py run LSTMBlockCell, BlockLSTM, BlockLSTMV2 and their gradient ops beside the stock
+ones, and the two versions of BlockLSTM beside each other; test_seq_len.py cuts sequences, and
+test_rejected_inputs.py has wrong ranks. tests/cudnn_rnn/test_gradients.py has finite differences.
 """
 
 import itertools
