@@ -1,10 +1,10 @@
-"""The sets of rows to select from: the tables, the examples, the models, the sweep, int8."""
+"""The sets of rows to select from: tables, examples, models, sweep, int8, benchdnn."""
 
 from __future__ import annotations
 
 import itertools
 
-from peers import models
+from peers import benchdnn, models
 from peers.cases import Row
 from peers.examples import EXAMPLES, Example
 from peers.rows import ROWS
@@ -83,6 +83,35 @@ def _int8() -> tuple[Row, ...]:
     )
 
 
+_LONGEST = 50e9  # multiply-adds of a gate; all gates take a second or so
+_ONE_LAYER = ("onnxruntime", "openvino")  # the models that these peers get have one layer
+_OF_GPUS = "option_set_fwks_key_gpu"  # benchdnn's only list of shapes for GPUs alone
+
+
+def _benchdnn_row(shape: benchdnn.Shape, cell: str) -> Row:
+    is_stack = shape.layers > 1
+    kind = f"benchdnn {cell.upper()}" + (f", {shape.layers} layers," if is_stack else "")
+    peers = [name for name in _PEERS["inference"] if not (is_stack and name in _ONE_LAYER)]
+    batch, time, units, inputs = shape.batch, shape.time, shape.hidden, shape.src_layer
+    return Row(
+        f"{kind} N{batch} H{units} T{time} I{inputs}",
+        *("inference", "inference", batch, time, units, inputs),
+        peers=tuple(peers),
+        cell=cell,
+        layers=shape.layers,
+    )
+
+
+def _benchdnn() -> tuple[Row, ...]:
+    """Those of oneDNN's lists for CPUs whose h has as many units as the cell."""
+    shapes = [
+        shape
+        for shape, names in benchdnn.read().items()
+        if shape.has_one_state_size and names != (_OF_GPUS,) and shape.work_per_gate <= _LONGEST
+    ]
+    return tuple(_benchdnn_row(shape, cell) for shape in shapes for cell in ("lstm", "gru"))
+
+
 CASES: dict[str, tuple[Row, ...]] = {
     "tables": ROWS,
     "examples": tuple(
@@ -93,4 +122,5 @@ CASES: dict[str, tuple[Row, ...]] = {
     "models": models.ROWS,
     "sweep": _sweep(),
     "int8": _int8(),
+    "benchdnn": _benchdnn(),
 }

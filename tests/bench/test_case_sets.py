@@ -108,6 +108,16 @@ def test_the_sweep_has_all_batches_units_and_features() -> None:
         assert {row.cell for row in rows} == {"lstm", "gru"}
 
 
+def test_benchdnn_has_its_shapes() -> None:
+    rows = CASES["benchdnn"]
+    sizes = {(row.layers, row.time, row.batch, row.inputs, row.units) for row in rows}
+    assert sizes >= {(8, 3, 12, 16, 16), (1, 1, 100, 65, 65), (1, 629, 128, 128, 128)}
+    assert len(rows) == 2 * len(sizes) == 108
+    problem = cases.make_problem(only("benchdnn GRU, 14 layers, N12 H16 T10 I16"))
+    assert problem.x.shape == (12, 10, 16)
+    assert problem.weights.num_layers == 14
+
+
 def test_selection_of_sets() -> None:
     assert command.select_rows(None, False, ["sweep"]) == list(CASES["sweep"])
     both = command.select_rows(None, False, ["sweep", "examples"])
@@ -128,7 +138,7 @@ def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         command.main(["--cases", "sweep,dance"])
     assert exit_.value.code == 2
-    message = "--cases knows no dance; there are tables, examples, models, sweep, int8"
+    message = "--cases knows no dance; there are tables, examples, models, sweep, int8, benchdnn"
     assert message in capsys.readouterr().err
 
 
