@@ -1,6 +1,7 @@
 """The page of conformance has the numbers of sessions that scripts/conformance.py counts."""
 
 import runpy
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 pytest.importorskip("onnx", reason="makes the models")
 
 from judges import nodes
-from judges.cases import ours
+from judges.cases import REFUSED, RIGHT, WRONG, ours
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
@@ -26,6 +27,23 @@ def assert_row(start: str) -> None:
 @pytest.mark.parametrize("title", sorted(SUITES.keys() - OF_TORCH))
 def test_suite(title: str) -> None:
     assert_row(script.row(title, SUITES[title](), [ours])[0])
+
+
+def test_sums_in_the_readme() -> None:
+    """Of the column of sessions in the first table."""
+    rows = PAGE.read_text("utf-8").partition("## Nodes")[0].splitlines()
+    cells = [
+        row.split("|") for row in rows if row.partition("|")[2].partition("|")[2][1:2].isdigit()
+    ]
+    counts = Counter({"cases": sum(int(row[2]) for row in cells)})
+    for row in cells:
+        for part in row[3].split(","):
+            number, kind = part.split()
+            counts[kind] += int(number)
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"Of {counts['cases']} ONNX models of" in readme
+    words = f"{counts[RIGHT]} right and {counts[WRONG]} wrong, and refuses {counts[REFUSED]}"
+    assert f"a session computes {words}" in readme
 
 
 @pytest.mark.torch
