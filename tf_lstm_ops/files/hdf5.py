@@ -227,7 +227,9 @@ def _texts(group: Any, name: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+    if not isinstance(value, str | bytes):
+        raise ValueError(f"an attribute of the file is no text but {type(value).__name__}")
+    return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
 def _member(group: Any, path: str, kind: type) -> Any:

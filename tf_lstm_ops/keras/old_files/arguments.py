@@ -276,6 +276,9 @@ def _value(cls: type, key: str, value: Any) -> Any:
         return _activation(cls, key, value)
     if isinstance(value, dict):
         return _object(key, value)
+    parameter = _parameters(cls).get(key)
+    if parameter is not None and isinstance(parameter.default, bool) and type(value) is float:
+        raise ValueError(f"its {key} is {value}, not true or false")
     return value
 
 

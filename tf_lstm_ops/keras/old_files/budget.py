@@ -45,6 +45,9 @@ def limited(numbers: int) -> Iterator[None]:
 def _size(value: Any) -> int:
     """The count of numbers of an initial value, of which a function is not run."""
     if callable(value):
-        with tf.Graph().as_default():
-            value = value()
+        try:
+            with tf.Graph().as_default():
+                value = value()
+        except TypeError as error:
+            raise ValueError(f"its initial values cannot be computed: {error}") from error
     return int(value.shape.num_elements() or 0) if isinstance(value, tf.Tensor) else 0
