@@ -34,6 +34,18 @@ def text(value: Any) -> str:
     return cls.__qualname__ if package == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
+def printable(name: str) -> str:
+    """A name of a file for a message.
+
+    Args:
+      name: the name, which may have any characters.
+
+    Returns:
+      The name. Characters that change how a terminal shows a text are escaped as Python does.
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
 def instead_of_model(value: Any) -> str:
     """What to do with an argument that should be a Keras model or layer.
 

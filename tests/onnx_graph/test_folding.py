@@ -11,6 +11,7 @@ onnx = pytest.importorskip("onnx", reason="onnx, whose operators these are, is n
 from onnx import helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
+from tf_lstm_ops.onnx_graph.budget import Budget  # noqa: E402
 from tf_lstm_ops.onnx_graph.constants import evaluate  # noqa: E402
 
 from . import models  # noqa: E402
@@ -81,7 +82,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], int]] = [
 def computed(op: str, operands: list[Any], given: dict[str, Any], opset: int = 17) -> Any:
     names = [f"x{k}" for k in range(len(operands))]
     node = helper.make_node(op, names, ["y"], **given)
-    return evaluate(node, operands, opset)
+    return evaluate(node, operands, opset, Budget())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
@@ -118,7 +119,7 @@ def test_other_operators(op: str) -> None:
 
 def test_another_domain_and_operands_that_are_no_constants() -> None:
     node = helper.make_node("Add", ["a", "b"], ["y"], domain="com.microsoft")
-    assert evaluate(node, [X, X], 17) is None
+    assert evaluate(node, [X, X], 17, Budget()) is None
     assert computed("Add", [X, None], {}) is None
 
 

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("onnx", reason="reads and makes the models")
 pytest.importorskip("onnxruntime", reason="runs the models")
-from session.onnx_sources import Axes, check, model, node
+from session.onnx_sources import Axes, check, model, node, runtime
+from tf_lstm_ops.inference import Session
 
 # The axes of a sequence in the orders of programs.
 ORDERS: dict[str, Axes] = {
@@ -312,6 +313,26 @@ def test_batch_normalization(axes: Axes, opset: int) -> None:
     arrays = [random(4), random(4), random(4), np.abs(random(4))]
     check(one("BatchNormalization", *arrays, axes=axes, opset=opset))
     check(one("BatchNormalization", *arrays, axes=axes, opset=opset, epsilon=0.1))
+
+
+@pytest.mark.parametrize("opset", [18, 20, 21])
+def test_group_normalization(opset: int) -> None:
+    """Before opset 21 scale and B are those of groups, since then of channels."""
+    count = 6 if opset > 20 else 3
+    arrays = [random(count), random(count)]
+    check(one("GroupNormalization", *arrays, axes=("B", 6, "T"), opset=opset, num_groups=3))
+
+
+@pytest.mark.parametrize("opset", [17, 22])
+def test_lp_normalization(opset: int) -> None:
+    """A row of zeros stays, and rows of any other length have the length 1."""
+    proto = one("LpNormalization", axes=("B", "T", 4), opset=opset)
+    check(proto)
+    x = np.zeros((1, 2, 4), np.float32)
+    x[0, 1] = 3e-30
+    got = Session.from_onnx(proto, check=False)(x)
+    np.testing.assert_allclose(got, [[[0] * 4, [0.5] * 4]], rtol=1e-6)
+    np.testing.assert_array_equal(runtime(proto)({"x": x})[0][0, 0], got[0, 0])
 
 
 @pytest.mark.parametrize("order", ["batch first", "time first", "rows", "sizes"])

@@ -314,6 +314,74 @@ def test_lengths_of_a_call_go_on_behind_a_node_with_lengths() -> None:
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
 
 
+def test_lengths_of_one_column() -> None:
+    """An input [B, 1], reshaped to [B]."""
+    nodes = [node("Reshape", "n flat", "m"), layer("GRU", "x w r b m")]
+    inputs = {"x": ("T", "B", FEATURES), "n": ("B", 1)}
+    arrays = weights("GRU") | {"flat": [-1]}
+    session = Session.from_onnx(model(nodes, inputs, arrays, dtypes={"n": INT32}))
+    x = random_sequence(2)
+    y = session({"x": x, "n": [2, 5]})
+    np.testing.assert_allclose(y[:1, :2], session({"x": x[:1, :2], "n": [2]}), rtol=0, atol=1e-6)
+    assert not y[0, 2:].any()
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+@pytest.mark.parametrize("how", ["constant", "input"])
+def test_a_row_without_steps(op: str, direction: str, lengths: bool, how: str) -> None:
+    """Its final states are its initial ones, whichever outputs are read."""
+    count, states = directions_of(direction), "s s" if op == "LSTM" else "s"
+    arrays, inputs = weights(op, count), {"x": ("T", "B", FEATURES)}
+    inputs |= {"n": ("B",)} if lengths else {}
+    if how == "constant":
+        arrays["s"] = np.full((count, 1, H), 0.5)
+    else:
+        inputs["s"] = (count, "B", H)
+    for outputs in outputs_of(op):
+        names = outputs.replace("-", "")
+        inside = f"x w r b {'n' if lengths else '-'} {states}"
+        nodes = [layer(op, inside, outputs, direction=direction)]
+        proto = model(nodes, inputs, arrays, names, dtypes={"n": INT32})
+        session = Session.from_onnx(proto, check=False)
+        feeds: dict[str, Any] = {"x": random_sequence(1)[:, : 5 * lengths], "n": [0]}
+        state = (1, count, H)[-len(session.inputs[-1].shape) :]  # one direction has no axis
+        feeds["s"] = np.full((1, *state[1:]), 0.5, np.float32)
+        given = {each: feeds[each] for each in inputs}
+        found = session(given if len(given) > 1 else feeds["x"])
+        found = found if isinstance(found, dict) else {names.strip(): found}
+        for name in {"h", "c"} & {*found}:
+            np.testing.assert_array_equal(np.ravel(found[name]), np.full(count * H, 0.5))
+
+
+def test_a_number_as_one_of_two_states() -> None:
+    inputs = {"x": ("T", "B", FEATURES), "h0": (1, "B", H), "c0": (1, "B", H)}
+    proto = model([layer("LSTM", "x w r b - h0 c0")], inputs, weights("LSTM"))
+    session = Session.from_onnx(proto, constants={"c0": 0.5})
+    feeds = draw(proto, 2)
+    feeds["c0"][:] = 0.5
+    [want] = runtime(proto)(feeds)
+    got = session({"x": feeds["x"].swapaxes(0, 1), "h0": feeds["h0"][0]})
+    assert_close(got, want.transpose(2, 0, 1, 3))
+
+
+def random_sequence(batch: int) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((batch, 5, FEATURES), np.float32)
+
+
+def test_a_clip_of_infinity() -> None:
+    """It bounds nothing."""
+    x = random_sequence(2)
+    sessions = [
+        Session.from_onnx(
+            model([layer("LSTM", **given)], ("T", "B", FEATURES), weights("LSTM")), check=False
+        )
+        for given in ({}, {"clip": float("inf")})
+    ]
+    np.testing.assert_array_equal(*(session(x) for session in sessions))
+
+
 def test_a_clip_is_not_compared() -> None:
     """ONNX Runtime 1.24 clips no argument of the last function, `onnx.reference` none at all."""
     proto = model([layer("LSTM", clip=0.5)], ("T", "B", FEATURES), weights("LSTM"))

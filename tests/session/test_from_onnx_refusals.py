@@ -13,7 +13,7 @@ from onnx import TensorProto, helper  # noqa: E402
 from session.onnx_sources import Axes, model, node, refusal  # noqa: E402
 from session.test_from_onnx_operators import one, random  # noqa: E402
 from session.test_from_onnx_recurrent import FEATURES, H, layer, weights  # noqa: E402
-from tf_lstm_ops.inference import Session  # noqa: E402
+from tf_lstm_ops.inference import Session, layers  # noqa: E402
 
 SEQUENCE: Axes = ("B", "T", 4)
 
@@ -160,6 +160,18 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         with_operand("GRU", "x w r b - s", s=random(1, H)),
         ["GRU_y", "2 axes, not 3"],
     ),
+    "a state that is no number": (
+        with_operand("GRU", "x w r b - s", s=np.full((1, 1, H), np.nan)),
+        ["GRU_y", "initial states is NaN"],
+    ),
+    "lengths of rows": (
+        one("ReduceL2", axes_=[2]),
+        ["output y is the lengths of rows, by which a session only divides"],
+    ),
+    "a scale": (
+        model([node("DynamicQuantizeLinear", "x", "q y z")], SEQUENCE),
+        ["output y is the scale of a quantised array"],
+    ),
     "lengths that are constants": (
         with_operand("GRU", "x w r b n", n=np.array([1, 2], np.int32)),
         ["GRU_y", "sequence_lens) are constants"],
@@ -249,6 +261,26 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         ["BatchNormalization", "training"],
     ),
 }
+
+
+def test_lengths_that_are_computed() -> None:
+    nodes = [node("Add", "n one", "m"), layer("GRU", "x w r b m")]
+    inputs = {"x": ("T", "B", FEATURES), "n": ("B",)}
+    arrays = weights("GRU") | {"one": np.array([1], np.int32)}
+    text = refusal(model(nodes, inputs, arrays, dtypes={"n": TensorProto.INT32}))
+    assert "(sequence_lens) are computed; a session takes an input as it is" in text
+
+
+def test_characters_that_are_not_printed() -> None:
+    """They would change how a terminal shows the message."""
+    proto = one("Sin")
+    proto.graph.node[0].name = "a\n\x1b[31mb\u202e"
+    assert r"node a\n\x1b[31mb\u202e (Sin)" in refusal(proto)
+    text = refusal(recurrent("GRU", activations=["Tanh\n", "Tanh"]))
+    assert r"its activation tanh\n" in text
+    listed = [layers.Dense(random(4, 3)), layers.Dense(random(4, 3), name="a\x1bb")]
+    with pytest.raises(ValueError, match=r"layer 1, a\\x1bb \(dense\): the last axis"):
+        Session.from_layers(listed)(random(2, 4))
 
 
 @pytest.mark.parametrize("case", CASES)

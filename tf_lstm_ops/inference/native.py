@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from tf_lstm_ops import _received
+
 API_VERSION = 3
 MAX_THREADS = 256
 
@@ -65,7 +67,7 @@ class Error(_Struct):
         """
         text = self.text
         if 0 <= self.layer < len(names):
-            label = f"layer {self.layer}, {names[self.layer]}".encode()
+            label = f"layer {self.layer}, {_received.printable(names[self.layer])}".encode()
             text = text[: self.layer_begin] + label + text[self.layer_end :]
         return text.decode("utf-8", "replace")
 

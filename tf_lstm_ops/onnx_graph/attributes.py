@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tf_lstm_ops import _received
 from tf_lstm_ops._refusal import Refused, require, within
 from tf_lstm_ops.onnx_graph import tensors
 
@@ -30,9 +31,10 @@ def short(name: str) -> str:
       name: the name.
 
     Returns:
-      The name, or its beginning.
+      The name, or its beginning. Characters that cannot be printed are escaped.
     """
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+    start = _received.printable(name[: _LONGEST + 1])
+    return start if len(start) <= _LONGEST else f"{start[: _LONGEST - 3]}..."
 
 
 def label(node: onnx.NodeProto) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tf_lstm_ops._refusal import Refused
-from tf_lstm_ops.files.limits import MADE_BYTES
 from tf_lstm_ops.onnx_graph import schemas, tensors
 from tf_lstm_ops.onnx_graph.attributes import Attributes, label
 from tf_lstm_ops.onnx_graph.budget import Budget
@@ -60,7 +59,7 @@ def evaluate(
     node: onnx.NodeProto,
     operands: Sequence[Array | None],
     opset: int,
-    budget: Budget | None = None,
+    budget: Budget,
 ) -> list[Array] | None:
     """Computes a node.
 
@@ -69,7 +68,7 @@ def evaluate(
       operands: the arrays of its inputs, in their order; None for an input that is absent, or that
         is no constant.
       opset: the version of the default domain.
-      budget: counts the bytes of the result; None: there is only a limit for it.
+      budget: counts the bytes of the result.
 
     Returns:
       The arrays of its outputs. They may share memory with the operands. None if this kind of node
@@ -86,8 +85,7 @@ def evaluate(
     fold = _FUNCTIONS[node.op_type]
     given = schemas.attributes_of(node, opset)
     own = Operands(operands)
-    # A limit of one array where no budget is given.
-    own.budget, own.outputs = budget or Budget(MADE_BYTES), len(node.output)
+    own.budget, own.outputs = budget, len(node.output)
     try:
         present = [array is not None for array in operands[: fold.inputs]]
         _require(
@@ -122,7 +120,7 @@ def _plain(array: Any) -> Array:
     array = np.asarray(array)
     if array.dtype != object:
         return array
-    _require(array.size <= _MOST_SIZES, f"it makes {array.size} sizes, more than an array has axes")
+    _require_few(array.size)
     elements = array.ravel()
     for kind, dtype in ((bool | np.bool_, "bool"), (int | np.integer, "int64")):
         if all(isinstance(each, kind) for each in elements):
@@ -168,7 +166,13 @@ def _alike(arrays: Sequence[Array]) -> list[Array]:
         return [*arrays]
     if any(array.dtype.kind not in "iuO" for array in arrays):
         raise Refused("it mixes sizes of axes with other arrays")
+    for array in arrays:
+        _require_few(array.size)
     return [array.astype(object) for array in arrays]
+
+
+def _require_few(count: int) -> None:
+    _require(count <= _MOST_SIZES, f"it makes {count} sizes, more than an array has axes")
 
 
 def _ints(name: str, array: Array) -> list[int]:
@@ -246,6 +250,8 @@ def _reshape(given: Attributes, operands: Operands) -> Array:
         _require(0 not in shape[x.ndim :], f"shape {shape} copies an axis that is not there")
         shape = [size or x.shape[k] for k, size in enumerate(shape)]
     _require(all(size >= -1 for size in shape) and len(shape) <= 32, f"shape {shape} is none")
+    if not x.flags.c_contiguous:  # else nothing is copied
+        _require_small(operands, x.shape, x.itemsize)
     return x.reshape(shape)
 
 
@@ -334,6 +340,7 @@ def _product(given: Attributes, operands: Operands) -> Array:
 def _not(given: Attributes, operands: Operands) -> Array:
     x = _array(operands, 0)
     _require(x.dtype.kind == "b", "the input is not boolean")
+    _require_small(operands, x.shape, x.itemsize)
     return ~x
 
 

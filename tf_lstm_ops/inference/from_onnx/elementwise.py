@@ -22,6 +22,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Size,
     Squares,
     is_of,
+    kind_of,
     sum_of,
 )
 from tf_lstm_ops.inference.layers.activations import GELU, clipped
@@ -40,6 +41,8 @@ from tf_lstm_ops.onnx_graph.attributes import short
 
 # ONNX's defaults of attributes that a function of a session has as constants.
 _LARGEST = float(np.finfo(np.float32).max)  # a bound that bounds nothing
+# A length that only rows of zeros do not have, which become zeros: lengths are float64.
+_LEAST = float(np.finfo(np.float64).tiny)
 _SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
 
 
@@ -265,12 +268,12 @@ def _of_shape(x: Traced, filled: Filled) -> Traced:
     """x with as many axes as it and an array of equal elements, which repeats none of x."""
     sizes = filled.sizes
     if sizes is None:
-        refuse("an operand is an array of equal elements whose shape is not known")
+        refuse(f"an operand is {kind_of(filled)} whose shape is not known")
     x = of_rank(x, max(x.rank, len(sizes)))
     for product, size in zip(reversed(x.axes), reversed(sizes), strict=False):
         is_one = size is None or (not isinstance(size, Size) and size == 1)
         if not is_one and not is_of(size, product):
-            refuse("an operand is an array of equal elements that repeats the other one")
+            refuse(f"an operand is {kind_of(filled)} of other sizes than the other one")
     return x
 
 
@@ -291,7 +294,7 @@ def _lp_normalization(call: Call) -> list[Operand]:
     if call.attributes["p"] != 2:
         refuse(f"its p is {call.attributes['p']}, and a session has 2")
     x = call.traced()
-    return [_of_length_1(x, Length(x, call.axis(x.rank), True))]
+    return [_of_length_1(x, Length(x, call.axis(x.rank), True, floor=_LEAST))]
 
 
 def _power(call: Call) -> list[Operand]:

@@ -18,13 +18,19 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Operand,
     Shifted,
     Size,
+    Sizes,
     is_of,
+    kind_of,
+    of_axis,
 )
+from tf_lstm_ops.inference.tracing.alignment import of_rank
 from tf_lstm_ops.inference.tracing.axes import Traced
 from tf_lstm_ops.onnx_graph.folding import evaluate
 
 _OF_INDICES = ("Less", "Add", "Mul")
 _ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+# Operators of which one element of the operands makes each element of the result.
+_OF_ELEMENTS = (*_ARITHMETIC, "Cast", "Equal", "Greater", "Identity", "Less", "Not")
 # Operators that repeat elements, and the operand that says how often.
 _MADE_BY = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1}
 # Numbers that stand for sizes which a call decides. Two results tell them from others.
@@ -49,7 +55,9 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
     if kind in _MADE_BY and not isinstance(first, Traced):
         return _made(call, kind)
     if kind == "Where" and isinstance(first, Filled):
-        return [operands[1] if first.value.all() else operands[2]] if first.is_equal else None
+        if not first.is_equal:
+            return None
+        return [_repeated(operands[1 if first.value.all() else 2], _together(operands))]
     if kind in _OF_INDICES and any(map(_is_index, operands)):
         return [_of_indices(kind, operands[0], operands[1])]
     if kind == "Cast" and isinstance(first, Shifted):
@@ -59,14 +67,75 @@ def computed(call: Call, moves: bool) -> list[Operand] | None:
         return _moved(call)
     if every and kind in _ARITHMETIC and all(map(_is_repeated, operands)):
         return _moved(call)
-    if not every or len(every) < len(operands) or not all(each.is_equal for each in every):
+    are_equal = len(every) == len(operands) and all(each.is_equal for each in every)
+    if not every or not are_equal or kind not in _OF_ELEMENTS:
         return None
-    found = evaluate(call.node, [each.value for each in every], call.opset)
-    if found is None:
-        return None
+    element = [each.value.reshape(()) for each in every]
+    found = evaluate(call.node, element, call.opset, call.budget)
     call.attributes.ignore()  # evaluate has read them
-    sizes = every[0].sizes if len(every) == 1 else None
-    return [Filled(each, sizes) for each in found]
+    return [Filled(each, _together(every)) for each in found or ()]
+
+
+def _sizes_of(operand: Operand) -> Sizes | None:
+    """The sizes of the axes of an operand; None: they are not known."""
+    if isinstance(operand, Traced):
+        return tuple(map(of_axis, operand.axes))
+    if isinstance(operand, np.ndarray):
+        return operand.shape
+    return operand.sizes if isinstance(operand, Filled | Shifted) else None
+
+
+def _together(operands: Sequence[Operand]) -> Sizes | None:
+    """The sizes of the result of an operator that repeats its operands as NumPy does."""
+    every = [*map(_sizes_of, operands)]
+    known = [sizes for sizes in every if sizes is not None]
+    if len(known) < len(every):
+        return None
+    rank = max(map(len, known))
+    axes = zip(*((1,) * (rank - len(sizes)) + sizes for sizes in known), strict=True)
+    return tuple(map(_larger, axes))
+
+
+def _larger(sizes: Sequence[int | Size | None]) -> int | Size | None:
+    """The size of an axis of a result, by those of the operands."""
+    found: int | Size | None = 1
+    for size in sizes:
+        if size is None or _is_one(size):
+            found = None if size is None and found is not None and _is_one(found) else found
+        elif found is None or _is_one(found):
+            found = size
+        elif not _is_same(size, found):
+            refuse("its operands have different sizes, or one is a size of the call")
+    return found
+
+
+def _is_one(size: int | Size) -> bool:
+    return not isinstance(size, Size) and size == 1
+
+
+def _is_same(one: int | Size | None, other: int | Size | None) -> bool:
+    if isinstance(one, Size) and isinstance(other, Size):
+        return one.product == other.product
+    return not isinstance(one, Size) and not isinstance(other, Size) and one == other
+
+
+def _repeated(operand: Operand, sizes: Sizes | None) -> Operand:
+    """An operand as the result of an operator, which has the sizes of all its operands."""
+    own = _sizes_of(operand)
+    if own is None or sizes is None:
+        refuse("the sizes of its operands are not known")
+    more = len(sizes) - len(own)
+    if isinstance(operand, np.ndarray | Filled):
+        value = operand.value if isinstance(operand, Filled) else operand
+        if not more and all(map(_is_same, own, sizes)):
+            return operand
+        if value.dtype == object:
+            refuse("it repeats sizes of the call")
+        shape = (1,) * (len(sizes) - value.ndim) + value.shape if value.ndim else ()
+        return Filled(value.reshape(shape), sizes)
+    if not all(map(_is_same, (1,) * more + own, sizes)):
+        refuse(f"it repeats an operand that is {kind_of(operand)}")
+    return of_rank(operand, len(sizes)) if isinstance(operand, Traced) else operand
 
 
 def _is_repeated(operand: Operand) -> bool:
@@ -97,7 +166,7 @@ def _made(call: Call, kind: str) -> list[Operand] | None:
     if kind == "Tile":
         return _tiled(x, sizes)
     if x.dtype != object and x.size > 1 and (x == x.ravel()[0]).all():
-        return [Filled(x.ravel()[0].reshape(()))]
+        return [Filled(np.array(x.ravel()[0]))]
     rank = max(x.ndim, len(sizes))
     shape = (1,) * (rank - x.ndim) + x.shape
     wanted = [1] * (rank - len(sizes)) + sizes
@@ -139,7 +208,7 @@ def _moved(call: Call) -> list[Operand] | None:
             else each
             for each in call.operands
         ]
-        results = evaluate(call.node, arrays, call.opset)  # type: ignore[arg-type]
+        results = evaluate(call.node, arrays, call.opset, call.budget)  # type: ignore[arg-type]
         if results is None:
             return None
         found.append(results)
@@ -183,17 +252,18 @@ def _of_two(one: Array, other: Array, marks: Mapping[tuple[int, int], Size]) -> 
 
 def _of_indices(kind: str, first: Operand, second: Operand) -> Operand:
     """A comparison, sum or product of indices and numbers."""
+    sizes = _together([first, second])
     if kind == "Less":
         if isinstance(first, Traced) and _is(second, 0):
-            return Filled(np.array(False))
+            return Filled(np.array(False), sizes)
         refuse("it computes with integers of an input")
     for one, other in ((first, second), (second, first)):
         if _is(one, 0):
-            return other if kind == "Add" else Filled(np.array(0))
+            return _repeated(other, sizes) if kind == "Add" else Filled(np.array(0), sizes)
         if kind == "Mul" and _is(one, 1):
-            return other
+            return _repeated(other, sizes)
     if kind == "Add":
-        return Shifted()
+        return Shifted(sizes)
     refuse("it computes with integers of an input")
 
 

@@ -269,7 +269,7 @@ def axes_of(given: Given, plan: Plan, batch: Factor) -> Traced:
       ValueError: the input has no axes, or more than 6.
     """
     if not 1 <= len(given.sizes) <= 6:
-        raise ValueError(f"the input {given.name} has {len(given.sizes)} axes, not 1 to 6")
+        raise ValueError(f"the input {short(given.name)} has {len(given.sizes)} axes, not 1 to 6")
     opened = [is_open and plan.is_open for is_open in given.is_open]
     pairs = zip(given.sizes, opened, strict=True)
     axes = [(Factor(None, size) if is_open else Factor(size),) for size, is_open in pairs]

@@ -298,7 +298,7 @@ def _group_normalization(call: Call) -> list[Operand]:
     else:
         features, time = x.axes[1], [f for p in x.axes[2:] for f in real(p)]
         count = int(call.attributes["num_groups"])
-        if call.attributes["stash_type"] != 1:
+        if call.attributes.get("stash_type", 1) != 1:  # it began with opset 21
             refuse("its stash_type is not 1")
     axes = x.axes
     x = with_groups(x, (x.axes[0], tuple(time), features))

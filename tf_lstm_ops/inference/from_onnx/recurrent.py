@@ -29,6 +29,7 @@ from tf_lstm_ops.inference.tracing.axes import (
     NotBatch,
     Product,
     Traced,
+    real,
     rows_of,
     settled,
     with_groups,
@@ -74,6 +75,11 @@ class _Initial(NamedTuple):
     values: list[Value]
     rows: tuple[Array | None, ...]
 
+    @property
+    def is_given(self) -> bool:
+        """Whether any is not zero."""
+        return bool(self.values or self.rows)
+
 
 def recurrent(call: Call) -> list[Operand]:
     """The layers of a recurrent node.
@@ -109,8 +115,8 @@ def recurrent(call: Call) -> list[Operand]:
     mask = _mask(call, x)
     initial = _initial_states(call, read)
     is_read = [k < len(call.used) and call.used[k] for k in (_Y, _Y_H, _Y_C)]
-    # The output without return_sequences is Y_h.
-    needs_states = is_read[_Y_C] or (is_read[_Y] and is_read[_Y_H])
+    # The output without return_sequences is Y_h, but zero in a row without steps.
+    needs_states = is_read[_Y_C] or (is_read[_Y_H] and (is_read[_Y] or initial.is_given))
     sequences, finals = [], list[Value]()
     for part in _parts(read):
         layer = _layer(call, part, is_read[_Y], needs_states, mask is not None)
@@ -177,16 +183,20 @@ def _mask(call: Call, x: Traced) -> Value | None:
     if lengths is None:
         return None
     time = x.groups[1]
-    if not isinstance(lengths, Traced):
-        every = [lengths.value.item()] if isinstance(lengths, Filled) else [*np.ravel(lengths)]  # type: ignore[arg-type]
+    if isinstance(lengths, np.ndarray | Filled):
+        every = np.ravel(lengths.value if isinstance(lengths, Filled) else lengths)
         if all(
             is_of(each, time) if isinstance(each, Size) else each == settled(time) for each in every
         ):
             return None
         refuse("its lengths of sequences (sequence_lens) are constants; a session takes an input")
-    if lengths.is_float or not lengths.value.is_given or lengths.rank != 1:
-        refuse("its lengths of sequences (sequence_lens) are not an input of the model")
-    if lengths.axes[0] != x.groups[0]:
+    is_read = isinstance(lengths, Traced) and lengths.value.is_given
+    if not isinstance(lengths, Traced) or lengths.is_float or not is_read or lengths.rank != 1:
+        refuse(
+            "its lengths of sequences (sequence_lens) are computed; a session takes an input as it "
+            "is"
+        )
+    if real(lengths.axes[0]) != real(x.groups[0]):
         refuse("its lengths of sequences (sequence_lens) are not those of the batch")
     (mask,) = graph.node(file.Layer("lengths", file.MASK_OF_LENGTHS), [lengths.value, x.value])
     if x.value.mask is None:
@@ -203,7 +213,7 @@ def _initial_states(call: Call, read: RecurrentNode) -> _Initial:
     directions, layout = read.R.shape[0], read.layout
     count = len(read.cell.states)
     operands = [call.operand(k) for k in (_H, _C)[:count]]
-    rows = tuple(_rows(operand, directions, layout) for operand in operands)
+    rows = tuple(_rows(operand, read) for operand in operands)
     traced = [operand for operand in operands if isinstance(operand, Traced)]
     if not traced:
         return _Initial([], rows if any(row is not None for row in rows) else ())
@@ -226,7 +236,7 @@ def _initial_states(call: Call, read: RecurrentNode) -> _Initial:
     return _Initial([state for pair in zip(*every, strict=True) for state in pair], ())
 
 
-def _rows(state: Operand, directions: int, layout: int) -> Array | None:
+def _rows(state: Operand, read: RecurrentNode) -> Array | None:
     """The row of a constant state with which all rows begin, [D, H]; None for zeros."""
     if state is None or isinstance(state, Traced):
         return None
@@ -237,14 +247,16 @@ def _rows(state: Operand, directions: int, layout: int) -> Array | None:
         return None
     if array.ndim not in (0, 3):
         refuse(f"one of its initial states has {array.ndim} axes, not 3")
-    array = array.swapaxes(0, 1) if layout and array.ndim else array
+    if (array != array).any():
+        refuse("one of its initial states is NaN")
+    array = array.swapaxes(0, 1) if read.layout and array.ndim else array
     if array.ndim and (array != array[:, :1]).any():
         refuse("one of its initial states differs between the rows of the batch")
-    row = array[:, 0] if array.ndim else array
+    row, shape = array[:, 0] if array.ndim else array, (read.R.shape[0], read.R.shape[2])
     try:
-        return np.broadcast_to(row, (directions, *row.shape[1:])).astype(np.float32)
+        return np.broadcast_to(row, shape).astype(np.float32)
     except ValueError:
-        refuse("an initial state has not one part for each direction")
+        refuse(f"a row of an initial state has the shape {[*row.shape]}, not {[*shape]}")
 
 
 def _constant_as(known: Value, rows: Array | None, direction: int) -> Value:
@@ -271,10 +283,7 @@ def _of_part(initial: _Initial, part: _Part, directions: int) -> _Initial:
     per_direction = len(initial.values) // directions
     values = initial.values[own.start * per_direction : own.stop * per_direction]
     rows = [
-        np.zeros((count, size), np.float32)
-        if row is None
-        else np.broadcast_to(row if row.ndim > 1 else row[:, None], (directions, size))[own]
-        for row in initial.rows
+        np.zeros((count, size), np.float32) if row is None else row[own] for row in initial.rows
     ]
     return _Initial(values, tuple(rows))
 
@@ -349,12 +358,13 @@ def _layer(
         zero_output_for_mask=has_lengths and is_sequence,
         name=call.node.name or call.node.op_type,
     )
+    clip = 0.0 if read.clip in (None, math.inf) else read.clip  # 0: none
     if read.clip is not None and not read.clip > 0:
         refuse(f"its clip is {read.clip}, must be positive")
     # ONNX keeps the order of the steps in all directions.
     layer.records = [
         dataclasses.replace(
-            with_functions(record, part.functions, read.clip or 0.0, read.input_forget),
+            with_functions(record, part.functions, clip, read.input_forget),
             flags=record.flags & ~file.ORDER_OF_COMPUTATION,
         )
         for record in layer.records

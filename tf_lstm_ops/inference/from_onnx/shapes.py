@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -271,13 +272,24 @@ def _padded(x: Traced, axis: int, pads: tuple[int, int], mode: str) -> Traced:
 
 
 def _shape(call: Call) -> list[Operand]:
-    sizes = [of_axis(product) for product in call.traced().axes]
+    sizes = [of_axis(product) for product in _axes(call)]
     return [sizes_array(sizes[slice(call.attributes.get("start"), call.attributes.get("end"))])]
 
 
 def _size(call: Call) -> list[Operand]:
-    whole = of_axis(tuple(factor for product in call.traced().axes for factor in product))
+    whole = of_axis(tuple(factor for product in _axes(call) for factor in product))
     return [sizes_array([whole]).reshape(())]
+
+
+def _axes(call: Call) -> Sequence[Product]:
+    """The axes of the first operand."""
+    x = call.operand(0)
+    if not isinstance(x, Filled):
+        return call.traced().axes
+    sizes = [size for size in x.sizes or () if size is not None]
+    if x.sizes is None or len(sizes) < len(x.sizes):
+        refuse("the sizes of its operand are not known")
+    return [size.product if isinstance(size, Size) else (Factor(size),) for size in sizes]
 
 
 _move = functools.partial(Operator, moves=True, of_integers=True)

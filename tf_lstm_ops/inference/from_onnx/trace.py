@@ -19,12 +19,15 @@ from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
     Filled,
+    Length,
     Missing,
     Operand,
     Operator,
     Quantized,
+    Shifted,
     Squares,
     castable,
+    kind_of,
     sum_of,
 )
 from tf_lstm_ops.inference.tracing.axes import AxesError, Factor, NotBatch, Traced, arranged, real
@@ -294,7 +297,9 @@ class _Tracer:
         if operator is None or not operator.of_squares:
             operands = [sum_of(each) if isinstance(each, Squares) else each for each in operands]
         given = schemas.attributes_of(node, self._opset)
-        call = Call(node, given, operands, self._opset, used, label(node), self._floats)
+        call = Call(
+            node, given, operands, self._opset, used, label(node), self._floats, self._budget
+        )
         found = self._computed(call, operator)
         schemas.require_read(node, given, self._opset, operator.ignored if operator else ())
         return found
@@ -353,6 +358,8 @@ class _Tracer:
                 array = sum_of(array)
             except AxesError as error:
                 raise _Stopped(f"{where} cannot be had", str(error), self._count) from error
+        if isinstance(array, Length | Quantized | Shifted):
+            raise _Stopped("", f"{where} is {kind_of(array)}", self._count)
         if not isinstance(array, Traced):
             raise _Stopped("", f"{where} does not depend on an input", self._count)
         if not array.is_float:

@@ -21,6 +21,7 @@ from tf_lstm_ops.inference.tracing.axes import (
     size_of,
 )
 from tf_lstm_ops.onnx_graph.attributes import Attributes
+from tf_lstm_ops.onnx_graph.budget import Budget
 
 Array = npt.NDArray[Any]
 _MOST_FACTORS = 64  # of a size
@@ -132,17 +133,20 @@ def of_axis(product: Product) -> int | Size:
     return Size(product) if known is None else known
 
 
+Sizes = tuple[int | Size | None, ...]  # of axes; None: any that fits
+
+
 @dataclasses.dataclass(frozen=True)
 class Filled:
     """A constant that is repeated along axes, whose sizes may depend on the call.
 
     Attributes:
       value: the element, an array without axes; or an array that NumPy's rules repeat.
-      sizes: of its axes; None in them: any that fits. None: it was moved, so they are not known.
+      sizes: of its axes. None: it was moved, so they are not known.
     """
 
     value: Array
-    sizes: tuple[int | Size | None, ...] | None = None
+    sizes: Sizes | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -152,7 +156,13 @@ class Filled:
 
 @dataclasses.dataclass(frozen=True)
 class Shifted:
-    """Indices plus a number: what negative indices would be. Nothing may read it."""
+    """Indices plus a number: what negative indices would be. Nothing may read it.
+
+    Attributes:
+      sizes: of its axes; None: they are not known.
+    """
+
+    sizes: Sizes | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +253,7 @@ class Call:
       used: for each output whether something reads it.
       label: the node in words.
       floats: as of `castable`.
+      budget: counts the bytes of constants that nodes make.
     """
 
     node: Any
@@ -252,6 +263,7 @@ class Call:
     used: Sequence[bool]
     label: str
     floats: frozenset[int]
+    budget: Budget
 
     def operand(self, index: int) -> Operand:
         """An operand.
@@ -278,7 +290,7 @@ class Call:
         """
         found = self.operand(index)
         if not isinstance(found, Traced):
-            refuse(f"its operand {index} is {_kind(found)}, not an array of the model's inputs")
+            refuse(f"its operand {index} is {kind_of(found)}, not an array of the model's inputs")
         return found
 
     def constant(self, index: int, what: str) -> Array:
@@ -296,7 +308,7 @@ class Call:
         """
         found = self.operand(index)
         if not isinstance(found, np.ndarray) or found.dtype == object:
-            refuse(f"its {what} is {_kind(found)}, not a constant")
+            refuse(f"its {what} is {kind_of(found)}, not a constant")
         return found
 
     def whole_numbers(self, index: int, what: str) -> Array:
@@ -412,15 +424,29 @@ def sum_of(squares: Squares) -> Traced:
     return together.combined(products[0] if len(products) == 1 else layers.Add()(*products))
 
 
-def _kind(operand: Operand) -> str:
+def kind_of(operand: Operand) -> str:
+    """What an operand is, in words.
+
+    Args:
+      operand: the operand.
+
+    Returns:
+      The words.
+    """
     if operand is None:
         return "absent"
     if isinstance(operand, Traced):
         return "computed from the model's inputs"
     if isinstance(operand, Filled):
-        return "an array of equal elements"
+        return "an array of equal elements" if operand.is_equal else "a repeated constant"
     if isinstance(operand, Quantized):
         return f"the {operand.kind} of a quantised array"
     if isinstance(operand, Length):
         return "the lengths of rows, by which a session only divides these rows"
-    return "a size of the call" if operand.dtype == object else "a constant"  # type: ignore[union-attr]
+    if isinstance(operand, Squares):
+        return "a sum of squares"
+    if isinstance(operand, Shifted):
+        return "computed from integers of an input"
+    if isinstance(operand, Missing):
+        return "not computed"
+    return "a size of the call" if operand.dtype == object else "a constant"
