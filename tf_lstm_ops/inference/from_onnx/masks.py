@@ -31,6 +31,7 @@ from tf_lstm_ops.inference.from_onnx.values import (
     sizes_array,
 )
 from tf_lstm_ops.inference.graph import Value
+from tf_lstm_ops.inference.layers.products import mask_of
 from tf_lstm_ops.inference.tracing.axes import (
     Factor,
     Product,
@@ -241,9 +242,8 @@ def of_inputs(given: Mapping[str, tuple[str, Traced]]) -> dict[str, Operand]:
 
 
 def _of_input(array: Traced) -> Mask:
-    table = np.array([[0.0], [1.0]], np.float32)
-    value = layers.Embedding(table, mask_zero=True, name="mask")(array.value)
-    return Mask(array.axes, lambda x: value.mask)
+    mask = mask_of(array.value)
+    return Mask(array.axes, lambda x: mask)
 
 
 def _of_indices(indices: Traced) -> Mask:
@@ -381,19 +381,16 @@ def _texts(call: Call, index: int, mask: Mask, run: Run | None) -> list[Text]:
     operand = call.operand(index)
     if isinstance(operand, Term):
         return [operand.text]
-    is_array = isinstance(operand, np.ndarray)
-    if run is not None and not (is_array and not operand.ndim):  # type: ignore[union-attr]
-        found = [(_INITIAL, k) for k in range(len(run.initial)) if run.has_initial(operand, k)]
-        if found:
-            return found
-    elif isinstance(operand, Traced):
+    is_else = call.node.op_type == "Where" and index == 2
+    if is_else and run is not None and getattr(operand, "ndim", 1):
+        states = range(len(run.initial))
+        return [(_INITIAL, k) for k in states if run.has_initial(operand, k)] or refuse(_UNKNOWN)
+    if isinstance(operand, Traced):
         return [(_X,)]
-    if not is_array:
+    if not isinstance(operand, np.ndarray):
         refuse(_UNKNOWN)
-    if call.node.op_type == "TopK" and operand.shape == (1,):  # type: ignore[union-attr]
-        size = operand.item()  # type: ignore[union-attr]
-        if is_of(size, mask.axes[1]):
-            return [_TIME]
+    if call.node.op_type == "TopK" and operand.size == 1 and is_of(operand.item(), mask.axes[1]):
+        return [_TIME]
     return [_BUILD.constant(operand)]
 
 
