@@ -86,11 +86,12 @@ def _replace(graph: Any, node: Any, kind: str, onnx: weights.Onnx, attributes: A
         mask = Packing(build, node.input[_MASK], backwards)
     x = node.input[_X]
     states = node.input[_INITIAL_H : _INITIAL_H + (2 if kind == "LSTM" else 1)]
+    states = [build.unsqueeze(state, 0) for state in states]
     inputs = [
         build.add("Transpose", [x], perm=[1, 0, 2]) if mask is None else mask.pack(x),
         *(build.constant(value) for value in onnx[:3]),
         "" if mask is None else mask.lengths,
-        *(build.unsqueeze(state, 0) for state in states),
+        *states,
         *([] if onnx.P is None else [build.constant(onnx.P)]),
     ]
     attributes["direction"] = "reverse" if backwards and mask is None else "forward"
@@ -120,10 +121,9 @@ def _results(
     backwards = bool(node.get_attr_value("go_backwards"))
     zero_output = bool(node.get_attr_value("zero_output_for_mask"))
     y, *states = outputs
-    if mask is None:
-        final = [build.squeeze(state, 0) for state in states]
-    else:
-        final = mask.states([y, *states[1:]], initial)
+    if mask is not None:
+        states = mask.states([y, *states[1:]], initial)
+    final = [build.squeeze(state, 0) for state in states]
     if not node.get_attr_value("return_sequences"):
         last = final[0] if mask is None else mask.last(y, zero_output)
         return [build.unsqueeze(last, 1), *final]

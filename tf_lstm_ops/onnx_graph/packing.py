@@ -99,14 +99,14 @@ class Packing:
             bounds = (0, 1) if self._backwards else (-1, _FAR)
             slices = [build.integers(v) for v in (*bounds, 1)]
             valid = build.add("Slice", [self._mask, *slices], BOOL)
-        return self._where(valid, self._last(y))
+        return self._where(valid, build.squeeze(self._last(y), 1))
 
     def states(self, outputs: Sequence[Any], initial: Sequence[Any]) -> list[Any]:
-        """The final states [B, H] from Y and Y_c; the initial ones of a row without valid steps."""
-        y, *rest = outputs
-        final = [self._last(y), *(self._build.squeeze(state, 0) for state in rest)]
-        valid = self._any_valid()
-        return [self._build.add("Where", [valid, *p]) for p in zip(final, initial, strict=True)]
+        """The final states [D, B, H] from Y and Y_c; the initial ones of a row without valid steps."""
+        build, valid = self._build, self._any_valid()
+        last = build.add("Transpose", [self._last(outputs[0])], perm=[1, 0, 2])
+        pairs = zip([last, *outputs[1:]], initial, strict=True)
+        return [build.add("Where", [valid, *pair]) for pair in pairs]
 
     def _integer(self, kind: str, *inputs: Any, **attributes: Any) -> Any:
         return self._build.add(kind, [*inputs], INT64, **attributes)
@@ -119,10 +119,10 @@ class Packing:
         return self._integer("Max", self._integer("Sub", count, build.integers(1)), zero)
 
     def _last(self, y: Any) -> Any:
-        """The last valid one of the packed outputs, [B, H]; any output where there is none."""
+        """The last valid one of the packed outputs, [B, 1, H]; any where there is none."""
         build = self._build
         last = build.unsqueeze(self._before(self._count), 1, INT64)
-        return build.squeeze(self._gather(build.batch_first(y), last), 1)
+        return self._gather(build.batch_first(y), last)
 
     def _any_valid(self) -> Any:
         """[B, 1]."""

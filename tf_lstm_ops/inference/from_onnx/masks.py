@@ -18,10 +18,20 @@ import numpy as np
 from tf_lstm_ops._cells import BY_COMMON
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.from_onnx.mask_texts import (
+    BUILD,
+    INITIAL,
+    IS_NUMBER,
+    IS_ZERO,
+    MASK,
+    OUTPUT,
+    TABLE,
+    TIME,
+    Text,
+    X,
+)
 from tf_lstm_ops.inference.from_onnx.values import (
-    Array,
     Call,
-    Filled,
     OfMask,
     Operand,
     Size,
@@ -42,17 +52,10 @@ from tf_lstm_ops.inference.tracing.axes import (
     with_groups,
 )
 from tf_lstm_ops.onnx_graph.attributes import attributes
-from tf_lstm_ops.onnx_graph.packing import FLOAT, Builder, Packing
 
-Text = tuple[Any, ...]
 _MOST = 64  # nodes of an expression
 _ANY = 1  # the number of a combination of masks
 _UNKNOWN = "it computes with a mask of steps in another way than export.onnx writes"
-# Attributes with these values have no effect, also where an operator does not have them.
-_DEFAULTS = {"reverse": 0, "exclusive": 0, "largest": 1, "sorted": 1, "keepdims": 1, "saturate": 1}
-_MASK, _X, _OUTPUT, _INITIAL = ("mask",), "x", "output", "initial"
-_IS_ZERO, _IS_NUMBER = ("index is 0",), ("feature is the number",)
-_SIZES, _TIME = ("sizes",), ("number of steps",)
 
 
 @dataclasses.dataclass(eq=False)
@@ -102,8 +105,7 @@ class Run:
       node: the layer.
       x: its input, whose value has the axes [B, T, I].
       backwards: whether it computes the last step first.
-      initial: its initial states.
-      rows: those that are constant, [1, H]; None for zeros.
+      initial: its initial states, [1, B, H].
       units: H.
     """
 
@@ -111,17 +113,16 @@ class Run:
     x: Traced
     backwards: bool
     initial: Sequence[Operand]
-    rows: Sequence[Array | None]
     units: int
     flags: int | None = None
 
     def result(self, name: str, backwards: bool | None, which: int) -> Traced:
-        """An output as an array of the session; `_table` has the arguments."""
+        """An output as an array of the session; `mask_texts.TABLE` has the arguments."""
         if backwards not in (None, self.backwards):
             refuse(_UNKNOWN)
         batch, time, features = self.x.groups[0], self.x.groups[1], (Factor(self.units),)
         flags, output = file.RETURNS_STATE, 1 + which
-        axes: tuple[Product, ...] = (batch, features)
+        groups: tuple[Product, ...] = (batch, features)
         if name == "state":
             self.node.outputs = 1 + len(self.initial)
         else:
@@ -130,96 +131,11 @@ class Run:
             if self.flags not in (None, flags):
                 refuse("it reads outputs of a layer of which another node reads others")
             self.flags, output = flags, 0
-            axes = (batch, time, features) if name == "sequence" else axes
+            groups = (batch, time, features) if name == "sequence" else groups
         layer = self.node.layer
         self.node.layer = dataclasses.replace(layer, flags=layer.flags | flags)
-        return Traced(Value(self.node, output), axes, axes)
-
-    def has_initial(self, other: Operand, state: int) -> bool:
-        """Whether an array [B, H] is an initial state."""
-        given = self.initial[state]
-        if isinstance(given, Traced) and isinstance(other, Traced):
-            axes = [*filter(None, map(real, given.axes))]
-            return given.value.key == other.value.key and axes == [*map(real, other.axes)]
-        array = other.value if isinstance(other, Filled) else other
-        if isinstance(given, Traced) or not isinstance(array, np.ndarray) or array.ndim > 2:
-            return False
-        row = self.rows[state] if self.rows else None
-        want = np.zeros(self.units, np.float32) if row is None else np.ravel(row)
-        is_row = array.dtype != object and array.shape[-1:] in ((), (1,), want.shape)
-        return is_row and bool((array == want).all())
-
-
-# Texts.
-
-
-class _Texts(Builder):
-    """Makes texts instead of nodes."""
-
-    def constant(self, value: Any) -> Text:
-        array = np.asarray(value)
-        return ("constant", array.dtype.str, array.shape, array.tobytes())
-
-    def add(
-        self, kind: str, inputs: Sequence[Any], dtype: Any = None, output: int = 0, **given: Any
-    ) -> Text:
-        if kind == "Shape":
-            return _SIZES
-        if kind == "Slice" and inputs[0] == _SIZES:
-            return _TIME
-        values = {n: tuple(v) if isinstance(v, list) else v for n, v in given.items()}
-        own = {name: value for name, value in values.items() if _DEFAULTS.get(name) != value}
-        if kind == "ReduceSum" and len(inputs) > 1:
-            own.pop("noop_with_empty_axes", None)
-        found = (kind, output, *sorted(own.items()), *inputs)
-        return _MASKS.get(found, found)
-
-
-_MASKS: dict[Text, Text] = {}  # texts that are masks, or masks [B, T, 1]
-_BUILD = _Texts()
-_NO, _COLUMN = _BUILD.constant(np.float32(0)), _BUILD.unsqueeze(_MASK, 2)
-
-
-def _cast(text: Text) -> Text:
-    return _BUILD.add("Cast", [text], to=FLOAT)
-
-
-def _is_any(keepdims: int) -> Text:
-    differs = _cast(_BUILD.add("Not", [_IS_NUMBER]))
-    count = _BUILD.add("ReduceSum", [differs, _BUILD.integers(-1)], keepdims=keepdims)
-    return _BUILD.add("Greater", [count, _NO])
-
-
-_MASKS |= {_BUILD.add("Not", [_IS_ZERO]): _MASK, _is_any(0): _MASK, _is_any(1): _COLUMN}
-
-
-def _table() -> dict[Text, tuple[Any, ...]]:
-    """The texts of what a session computes: their names, the direction, and which output it is."""
-    product = _BUILD.add("Mul", [_cast(_COLUMN), (_X,)])
-    zero = _BUILD.add("Mul", [_NO, _cast(_BUILD.add("Not", [_COLUMN]))])
-    chosen = _BUILD.add("Add", [product, zero])
-    sums = [
-        _BUILD.add("ReduceSum", [text, _BUILD.integers(1)], keepdims=0)
-        for text in (chosen, _cast(_COLUMN))
-    ]
-    found: dict[Text, tuple[Any, ...]] = {
-        chosen: ("masked",),
-        _BUILD.add("Div", sums): ("mean",),
-    }
-    y, final_c = (_OUTPUT, 0), (_OUTPUT, 2)
-    for backwards in (False, True):
-        packing = Packing(_BUILD, _MASK, backwards)
-        found |= {packing.pack((_X,)): ("packed", backwards), packing.lengths: ("lengths",)}
-        for zero_output in (False, True):
-            found[packing.sequence(y, zero_output)] = ("sequence", backwards, zero_output)
-            direction = backwards if zero_output else None
-            found[packing.last(y, zero_output)] = ("last", direction, zero_output)
-        states = packing.states([y, final_c], [(_INITIAL, 0), (_INITIAL, 1)])
-        found |= {text: ("state", None, k) for k, text in enumerate(states)}
-    return found
-
-
-_TABLE = _table()
+        axes = ((), *groups) if name == "state" else groups
+        return Traced(Value(self.node, output), groups, axes)
 
 
 # Where masks begin.
@@ -235,7 +151,7 @@ def of_inputs(given: Mapping[str, tuple[str, Traced]]) -> dict[str, Operand]:
       Masks by name.
     """
     return {
-        name: Term(_of_input(array), _MASK)
+        name: Term(_of_input(array), MASK)
         for name, (dtype, array) in given.items()
         if dtype == "bool" and array.rank == 2
     }
@@ -266,7 +182,7 @@ def _of_indices(indices: Traced) -> Mask:
 
 def _of_features(x: Traced, number: float) -> Mask:
     masked = layers.Masking(number)(with_groups(x, x.axes).value)
-    return Mask(x.axes[:2], lambda _: masked.mask, (x, masked.with_mask(x.value.mask)))
+    return Mask(x.axes[:2], lambda _: masked.mask, (x, masked.with_mask(None)))
 
 
 def _of_lengths(lengths: Traced, time: Product) -> Mask:
@@ -300,9 +216,9 @@ def _begun(call: Call) -> Operand:
     if kind == "Equal" and isinstance(first, Traced) and number is not None and not number.ndim:
         is_batch = real(first.axes[0]) == real(first.groups[0])
         if first.is_float and first.rank == 3 and is_batch and np.isfinite(number):
-            return Term(_of_features(first, number.item()), _IS_NUMBER)
+            return Term(_of_features(first, number.item()), IS_NUMBER)
         if not first.is_float and first.rank == 2 and first.value.is_given and number == 0:
-            return Term(_of_indices(first), _IS_ZERO)
+            return Term(_of_indices(first), IS_ZERO)
     if kind == "Range":
         start, size, by = (
             each.item() if isinstance(each, np.ndarray) else 0 for each in call.operands
@@ -317,7 +233,7 @@ def _begun(call: Call) -> Operand:
             time = (Factor(first.size),)
         is_given = not second.is_float and second.value.is_given and second.rank == 2
         if time and is_given and real(second.axes[0]) == real(second.groups[0]):
-            return None if real(second.axes[1]) else Term(_of_lengths(second, time), _MASK)
+            return None if real(second.axes[1]) else Term(_of_lengths(second, time), MASK)
     return None
 
 
@@ -345,10 +261,10 @@ def computed(call: Call) -> Sequence[Operand] | None:
         return None if found is None else [found]
     if kind == "Identity":
         return terms
-    if kind == "Shape" and terms[0].text == _MASK and not attributes(call.node):
+    if kind == "Shape" and terms[0].text == MASK and not attributes(call.node):
         return [sizes_array([*map(of_axis, terms[0].mask.axes)])]
-    if kind == "Or" and [each.text for each in terms] == [_MASK, _MASK]:
-        return [Term(_of_any([each.mask for each in terms]), _MASK)]
+    if kind == "Or" and [each.text for each in terms] == [MASK, MASK]:
+        return [Term(_of_any([each.mask for each in terms]), MASK)]
     return _expressions(call, terms)
 
 
@@ -358,7 +274,7 @@ def _expressions(call: Call, terms: Sequence[Term]) -> list[Operand]:
     runs = {id(each.run): each.run for each in terms if each.run is not None}
     arrays = [*(each.x for each in terms), *call.operands]
     found = {id(each): each for each in arrays if isinstance(each, Traced)}
-    run, x = (next(iter(each.values()), None) for each in (runs, found))
+    run, x = next(iter(runs.values()), None), next(iter(found.values()), None)
     is_known = all(each.mask is mask for each in terms) and count <= _MOST and len(runs) <= 1
     if not is_known or (run is None and (len(found) > 1 or not (x is None or mask.fits(x)))):
         refuse(_UNKNOWN)
@@ -368,10 +284,10 @@ def _expressions(call: Call, terms: Sequence[Term]) -> list[Operand]:
     made = []
     for output in range(len(call.used)):
         every = [
-            _BUILD.add(call.node.op_type, operands, output=output, **given)
+            BUILD.add(call.node.op_type, operands, output=output, **given)
             for operands in itertools.product(*texts)
         ]
-        text = next((each for each in every if each in _TABLE), every[0])
+        text = next((each for each in every if each in TABLE), every[0])
         made.append(_array(Term(mask, text, count, x, run)))
     return made
 
@@ -384,19 +300,19 @@ def _texts(call: Call, index: int, mask: Mask, run: Run | None) -> list[Text]:
     is_else = call.node.op_type == "Where" and index == 2
     if is_else and run is not None and getattr(operand, "ndim", 1):
         states = range(len(run.initial))
-        return [(_INITIAL, k) for k in states if run.has_initial(operand, k)] or refuse(_UNKNOWN)
+        return [(INITIAL, k) for k in states if run.initial[k] is operand] or refuse(_UNKNOWN)
     if isinstance(operand, Traced):
-        return [(_X,)]
+        return [X]
     if not isinstance(operand, np.ndarray):
         refuse(_UNKNOWN)
     if call.node.op_type == "TopK" and operand.size == 1 and is_of(operand.item(), mask.axes[1]):
-        return [_TIME]
-    return [_BUILD.constant(operand)]
+        return [TIME]
+    return [BUILD.constant(operand)]
 
 
 def _array(term: Term) -> Operand:
     """The array that a term is; else the term itself."""
-    name, *rest = _TABLE.get(term.text, ("",))
+    name, *rest = TABLE.get(term.text, ("",))
     if term.run is not None and rest:
         return term.run.result(name, *rest)
     x = term.x
@@ -431,9 +347,9 @@ def packed(call: Call, index: int, lengths: int) -> tuple[Traced, Mask, bool] | 
     x, other = call.operand(index), call.operand(lengths)
     if not isinstance(x, Term):
         return None
-    name, *direction = _TABLE.get(x.text, ("",))
+    name, *direction = TABLE.get(x.text, ("",))
     is_own = isinstance(other, Term) and other.mask is x.mask
-    if name != "packed" or not is_own or _TABLE.get(other.text) != ("lengths",) or x.x is None:  # type: ignore[union-attr]
+    if name != "packed" or not is_own or TABLE.get(other.text) != ("lengths",) or x.x is None:  # type: ignore[union-attr]
         refuse(_UNKNOWN)
     return with_groups(x.x, x.x.axes), x.mask, direction[0]
 
@@ -449,4 +365,4 @@ def outputs(run: Run, mask: Mask, count: int) -> list[Operand]:
     Returns:
       The outputs.
     """
-    return [Term(mask, (_OUTPUT, k), run=run) for k in range(count)]
+    return [Term(mask, (OUTPUT, k), run=run) for k in range(count)]

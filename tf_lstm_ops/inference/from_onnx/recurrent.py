@@ -163,7 +163,7 @@ def _of_packed(
     layer.records = [dataclasses.replace(record, initial=rows) for record in layer.records]
     value = layer(x.value.with_mask(mask.make(x)), initial_state=states.values or None)
     operands = [call.operand(k) for k in (_H, _C)[: len(read.cell.states)]]
-    run = masks.Run(value.node, x, backwards, operands, initial.rows, read.R.shape[2])
+    run = masks.Run(value.node, x, backwards, operands, read.R.shape[2])
     return masks.outputs(run, mask, len(call.used))
 
 
