@@ -171,7 +171,9 @@ def results_of(session: Session, inputs: list[np.ndarray]) -> list[np.ndarray]:
     else:
         names = [spec.name for spec in session.inputs]
         found = session(dict(zip(names, inputs, strict=True)) if all(names) else inputs)
-    return [np.asarray(each) for each in keras.tree.flatten(found)]
+    if isinstance(found, dict):
+        return [*found.values()]
+    return [*found] if isinstance(found, list | tuple) else [found]
 
 
 def assert_close(found: Any, wanted: Any) -> None:
@@ -217,7 +219,7 @@ def altered(proto: Any) -> Iterator[tuple[str, Any]]:
             yield f"{node.name} {attribute.name}", copy
     for k, tensor in enumerate(proto.graph.initializer):
         array = onnx.numpy_helper.to_array(tensor)
-        if array.ndim < 2 and array.size < 3:
+        if array.ndim < 2 and array.size < 3 and array.dtype != np.int32:  # of shapes
             copy = onnx.ModelProto.FromString(proto.SerializeToString())
             other = np.where(array > 1, array - 1, array + 1).astype(array.dtype)
             changed = onnx.numpy_helper.from_array(other, tensor.name)
@@ -261,6 +263,10 @@ def test_no_other_graph_is_taken_for_a_mask(make, tmp_path, rng):
             session = Session.from_onnx(other, check=False)
         except ValueError:
             refused += 1
+            continue
+        try:
+            onnx.checker.check_model(other, full_check=True)
+        except onnx.shape_inference.InferenceError:  # two types of floats or integers in a node
             continue
         own = runtime.InferenceSession(other.SerializeToString())
         names = [each.name for each in own.get_inputs()]

@@ -102,7 +102,7 @@ class Packing:
         return self._where(valid, build.squeeze(self._last(y), 1))
 
     def states(self, outputs: Sequence[Any], initial: Sequence[Any]) -> list[Any]:
-        """The final states [D, B, H] from Y and Y_c; the initial ones of a row without valid steps."""
+        """The final states [D, B, H] of Y and Y_c; the initial ones of rows without valid steps."""
         build, valid = self._build, self._any_valid()
         last = build.add("Transpose", [self._last(outputs[0])], perm=[1, 0, 2])
         pairs = zip([last, *outputs[1:]], initial, strict=True)

@@ -53,7 +53,8 @@ from tf_lstm_ops.inference.tracing.axes import (
 )
 from tf_lstm_ops.onnx_graph.attributes import attributes
 
-_MOST = 64  # nodes of an expression
+_MOST = 256  # nodes of an expression
+_WIDE = (1, 6, 7, 11)  # the numbers of ONNX's types that have all numbers of steps
 _ANY = 1  # the number of a combination of masks
 _UNKNOWN = "it computes with a mask of steps in another way than export.onnx writes"
 
@@ -220,13 +221,11 @@ def _begun(call: Call) -> Operand:
         if not first.is_float and first.rank == 2 and first.value.is_given and number == 0:
             return Term(_of_indices(first), IS_ZERO)
     if kind == "Range":
-        start, size, by = (
-            each.item() if isinstance(each, np.ndarray) else 0 for each in call.operands
-        )  # type: ignore[arg-type]
+        bounds = [each for each in call.operands if isinstance(each, np.ndarray) and each.size == 1]
+        start, size, by = [each.item() for each in bounds] if len(bounds) == 3 else (0, 0, 0)
         return Steps(size) if isinstance(size, Size) and start == 0 and by == 1 else None
     if kind == "Cast" and isinstance(first, Steps):
-        call.attributes.ignore()  # a comparison does not depend on the type
-        return first
+        return first if call.attributes["to"] in _WIDE else None
     if kind == "Less" and isinstance(second, Traced):
         time: Product | None = first.size.product if isinstance(first, Steps) else None
         if isinstance(first, np.ndarray) and np.array_equal(first, np.arange(first.size)):
@@ -261,7 +260,9 @@ def computed(call: Call) -> Sequence[Operand] | None:
         return None if found is None else [found]
     if kind == "Identity":
         return terms
-    if kind == "Shape" and terms[0].text == MASK and not attributes(call.node):
+    if kind == "Shape":
+        if terms[0].text != MASK or attributes(call.node):
+            refuse(_UNKNOWN)
         return [sizes_array([*map(of_axis, terms[0].mask.axes)])]
     if kind == "Or" and [each.text for each in terms] == [MASK, MASK]:
         return [Term(_of_any([each.mask for each in terms]), MASK)]
@@ -279,6 +280,8 @@ def _expressions(call: Call, terms: Sequence[Term]) -> list[Operand]:
     if not is_known or (run is None and (len(found) > 1 or not (x is None or mask.fits(x)))):
         refuse(_UNKNOWN)
     given = attributes(call.node)
+    if not all(isinstance(value, int | float | str | list) for value in given.values()):
+        refuse(_UNKNOWN)
     call.attributes.ignore()  # the text has them
     texts = [_texts(call, k, mask, run) for k in range(len(call.operands))]
     made = []
@@ -303,10 +306,11 @@ def _texts(call: Call, index: int, mask: Mask, run: Run | None) -> list[Text]:
         return [(INITIAL, k) for k in states if run.initial[k] is operand] or refuse(_UNKNOWN)
     if isinstance(operand, Traced):
         return [X]
-    if not isinstance(operand, np.ndarray):
-        refuse(_UNKNOWN)
-    if call.node.op_type == "TopK" and operand.size == 1 and is_of(operand.item(), mask.axes[1]):
+    is_number = isinstance(operand, np.ndarray) and operand.shape == (1,)
+    if call.node.op_type == "TopK" and is_number and is_of(operand.item(), mask.axes[1]):
         return [TIME]
+    if not isinstance(operand, np.ndarray) or operand.dtype == object:
+        refuse(_UNKNOWN)
     return [BUILD.constant(operand)]
 
 
