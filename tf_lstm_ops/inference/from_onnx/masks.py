@@ -306,9 +306,8 @@ def _texts(call: Call, index: int, mask: Mask, run: Run | None) -> list[Text]:
         return [(INITIAL, k) for k in states if run.initial[k] is operand] or refuse(_UNKNOWN)
     if isinstance(operand, Traced):
         return [X]
-    is_number = isinstance(operand, np.ndarray) and operand.shape == (1,)
-    if call.node.op_type == "TopK" and is_number and is_of(operand.item(), mask.axes[1]):
-        return [TIME]
+    if isinstance(operand, np.ndarray) and call.node.op_type == "TopK" and operand.shape == (1,):
+        return [TIME] if is_of(operand.item(), mask.axes[1]) else refuse(_UNKNOWN)
     if not isinstance(operand, np.ndarray) or operand.dtype == object:
         refuse(_UNKNOWN)
     return [BUILD.constant(operand)]
