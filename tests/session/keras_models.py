@@ -26,6 +26,8 @@ def _data(tensor: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
     shape = (BATCH, *(steps if size is None else size for size in tensor.shape[1:]))
     if tensor.dtype.startswith("int"):
         return rng.integers(0, ROWS, shape).astype("int32")
+    if tensor.dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
     return rng.normal(size=shape).astype("float32")
 
 

@@ -349,3 +349,81 @@ def test_masks_are_compared_by_their_operations() -> None:
         assert not call_masks.are_carried([masked, other], [None, mask])
         found = call_masks.carrier(model, mask)
         assert found is masked if is_equal else found is None
+
+
+def _marks() -> Any:
+    return keras.Input((None,), dtype="bool", name="mask")
+
+
+def _of_all_layers() -> keras.Model:
+    """A mask of an input through layers of this package and of Keras, and a nested model."""
+    x, mask = floats(), _marks()
+    inner_x, inner_mask = floats(), _marks()
+    y = layers.GRU(3, return_sequences=True, go_backwards=True)(inner_x, mask=inner_mask)
+    inner = keras.Model([inner_x, inner_mask], y)
+    z = layers.Bidirectional(ours.LSTM(3, return_sequences=True))(x, mask=mask)
+    return keras.Model(
+        [x, mask],
+        [
+            ours.LSTM(3, zero_output_for_mask=True, return_sequences=True)(x, mask=mask),
+            layers.GlobalAveragePooling1D()(z, mask=mask),
+            inner([x, mask]),
+        ],
+    )
+
+
+def _of_a_mask_and_states() -> keras.Model:
+    x, mask, h = floats(), _marks(), keras.Input((3,))
+    return keras.Model([x, mask, h], ours.GRU(3, return_state=True)(x, mask=mask, initial_state=h))
+
+
+@pytest.mark.parametrize("is_loaded", [False, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.parametrize("make", [_of_all_layers, _of_a_mask_and_states])
+def test_masks_as_inputs(make, is_loaded, rng, tmp_path):
+    """Holes, padding on both sides, and (not for a mean) a row without steps."""
+    model = with_random_weights(make(), rng)
+    x, mask, *states = data_of(model, rng, 5)
+    mask = np.array([[1, 0, 1, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]], bool)
+    if not states:
+        mask[2, 0] = True
+    given = [x, mask, *states]
+    want = keras.tree.map_structure(np.asarray, model(given))
+    if is_loaded:
+        model.save(tmp_path / "model.keras")
+        model = keras.models.load_model(tmp_path / "model.keras")
+    session = Session(model)
+    assert session.inputs[1].dtype == "int32"
+    assert_close(session(given), want)
+    assert_close(session([x, mask.astype("int32"), *states]), want)
+    session.save(tmp_path / "session")
+    assert_close(Session.load(tmp_path / "session")(given), want)
+    with pytest.raises(ValueError, match="its mask's time is 4, must be 5"):
+        session([x, mask[:, :4], *states])
+    with pytest.raises(ValueError, match="is 2, must be 0 to 1"):
+        session([x, mask + 1, *states])
+
+
+def test_a_stream_of_masks(rng):
+    x, mask = floats(), _marks()
+    model = with_random_weights(keras.Model([x, mask], ours.LSTM(3)(x, mask=mask)), rng)
+    steps, marks = data_of(model, rng, 5)[0], rng.integers(0, 2, (BATCH, 5)).astype(bool)
+    stream = Session(model).stream(BATCH)
+    for t in range(5):
+        y = stream([steps[:, t], marks[:, t]])
+    np.testing.assert_array_equal(y, Session(model)([steps, marks]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x, mask: mask,
+        lambda x, mask: layers.Reshape((-1, 1))(mask),
+        lambda x, mask: ours.LSTM(3)(x, mask=keras.ops.logical_not(mask)),
+        lambda x, mask: x * keras.ops.expand_dims(keras.ops.cast(mask, "float32"), -1),
+    ],
+)
+def test_booleans_are_masks_only(make):
+    x, mask = floats(), _marks()
+    model = keras.Model([x, mask], [ours.LSTM(3)(x, mask=mask), make(x, mask)])
+    with pytest.raises(ValueError, match="a session does not compute"):
+        Session(model)

@@ -3,18 +3,17 @@
 Equations and layouts: ONNX' operators of these names, version 14. linear_before_reset of a GRU is
 Keras' reset_after.
 B batch, T time, I input size, H units.
-
-ONNX has no masks, but a number of valid steps for each row, the first ones. So the valid steps of a
-row move to its front, in the order in which the layer computes them, and the outputs move back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tf_lstm_ops import _activations, _cells, weights
+from tf_lstm_ops.onnx_graph.packing import Builder, Packing
 
 # Positions of the inputs that our ops share.
 _X, _MASK, _INITIAL_H = 0, 1, 2
@@ -84,14 +83,15 @@ def _replace(graph: Any, node: Any, kind: str, onnx: weights.Onnx, attributes: A
     backwards = bool(node.get_attr_value("go_backwards"))
     mask = None
     if graph.get_shape(node.input[_MASK]) != [0]:
-        mask = _Mask(build, node.input[_MASK], backwards)
-    steps = node.input[_X] if mask is None else mask.pack(node.input[_X])
+        mask = Packing(build, node.input[_MASK], backwards)
+    x = node.input[_X]
     states = node.input[_INITIAL_H : _INITIAL_H + (2 if kind == "LSTM" else 1)]
+    states = [build.unsqueeze(state, 0) for state in states]
     inputs = [
-        build.add("Transpose", [steps], perm=[1, 0, 2]),
+        build.add("Transpose", [x], perm=[1, 0, 2]) if mask is None else mask.pack(x),
         *(build.constant(value) for value in onnx[:3]),
         "" if mask is None else mask.lengths,
-        *(build.unsqueeze(state, 0) for state in states),
+        *states,
         *([] if onnx.P is None else [build.constant(onnx.P)]),
     ]
     attributes["direction"] = "reverse" if backwards and mask is None else "forward"
@@ -105,9 +105,7 @@ def _replace(graph: Any, node: Any, kind: str, onnx: weights.Onnx, attributes: A
     )
     for value in made.output:
         graph.set_dtype(value, graph.get_dtype(node.input[_X]))
-    y = build.add("Transpose", [build.squeeze(made.output[0], 1)], perm=[1, 0, 2])
-    final = [build.squeeze(state, 0) for state in made.output[1:]]
-    values = _results(build, node, mask, y, final)
+    values = _results(build, node, mask, made.output, states)
     for ours, value in zip(node.output, values, strict=False):  # without the reserve
         graph.set_shape(value, graph.get_shape(ours))
         graph.replace_all_inputs(ours, value)
@@ -116,23 +114,24 @@ def _replace(graph: Any, node: Any, kind: str, onnx: weights.Onnx, attributes: A
     graph.remove_node(node.name)
 
 
-def _results(build: _Builder, node: Any, mask: _Mask | None, y: str, final: list[str]) -> list[str]:
-    """The outputs of our op but the reserve, from those of the ONNX node, y [B, T, H]."""
+def _results(
+    build: _Builder, node: Any, mask: Packing | None, outputs: list[str], initial: list[str]
+) -> list[str]:
+    """The outputs of our op but the reserve, from those of the ONNX node."""
     backwards = bool(node.get_attr_value("go_backwards"))
     zero_output = bool(node.get_attr_value("zero_output_for_mask"))
-    last = final[0]
+    y, *states = outputs
     if mask is not None:
-        last = mask.last_output(y, zero_output)
-        states = node.input[_INITIAL_H : _INITIAL_H + len(final)]
-        final = mask.final_states(y, final, states)
+        states = mask.states([y, *states[1:]], initial)
+    final = [build.squeeze(state, 0) for state in states]
     if not node.get_attr_value("return_sequences"):
+        last = final[0] if mask is None else mask.last(y, zero_output)
         return [build.unsqueeze(last, 1), *final]
-    if mask is not None:
-        y = mask.unpack(y, zero_output)
+    y = build.batch_first(y) if mask is None else mask.sequence(y, zero_output)
     return [build.reverse(y) if backwards else y, *final]
 
 
-class _Builder:
+class _Builder(Builder):
     """Adds nodes to a graph of tf2onnx. Values are names of tensors."""
 
     def __init__(self, graph: Any, node: Any) -> None:
@@ -146,16 +145,18 @@ class _Builder:
     def constant(self, value: Any) -> str:
         return self._graph.make_const(self.name("constant"), np.asarray(value)).output[0]
 
-    def integers(self, *values: int) -> str:
-        return self.constant(np.array(values, np.int64))
-
     def add(
-        self, kind: str, inputs: list[str], dtype: Any = None, output: int = 0, **attributes: Any
+        self,
+        kind: str,
+        inputs: Sequence[str],
+        dtype: Any = None,
+        output: int = 0,
+        **attributes: Any,
     ) -> str:
         """A node; returns one of its outputs, which has the dtype of the layer by default."""
         made = self._graph.make_node(
             kind,
-            inputs,
+            [*inputs],
             attr=attributes,
             output_count=output + 1,
             name=self.name(kind),
@@ -170,97 +171,7 @@ class _Builder:
         dtype, shape = graph.get_dtype(value), graph.get_shape(value)
         graph.make_node("Identity", [value], outputs=[name], dtypes=[dtype], shapes=[shape])
 
-    def unsqueeze(self, value: str, axis: int) -> str:
-        dtype = self._graph.get_dtype(value)
-        return self.add("Unsqueeze", [value, self.integers(axis)], dtype)
-
-    def squeeze(self, value: str, axis: int) -> str:
-        return self.add("Squeeze", [value, self.integers(axis)])
-
-    def where(self, condition: str, value: str) -> str:
-        """The value where the condition is true, else zero."""
-        return self.add("Where", [condition, value, self.constant(np.float32(0))])
-
     def reverse(self, value: str) -> str:
         """[B, T, H] in reverse order of T."""
         slices = [self.integers(v) for v in (-1, np.iinfo(np.int64).min, 1, -1)]
         return self.add("Slice", [value, *slices])
-
-
-class _Mask:
-    """Moves the valid steps of each row to its front and back.
-
-    A runtime that ignores the lengths, such as OpenVINO with unknown sizes, computes further steps
-    after the valid ones. Only the final cell state depends on the lengths.
-    """
-
-    def __init__(self, build: _Builder, mask: str, backwards: bool) -> None:
-        from onnx import TensorProto
-
-        self._build, self._mask, self._backwards = build, mask, backwards
-        self._bool, self._int64 = TensorProto.BOOL, TensorProto.INT64
-        valid = self._integer("Cast", mask, to=self._int64)
-        # The number of valid steps that are computed up to each step, itself included, [B, T]; and
-        # of the whole row, [B].
-        axis = build.constant(np.int64(1))  # of rank 0, unlike the axes of other operators
-        self._rank = self._integer("CumSum", valid, axis, reverse=int(backwards))
-        self._count = self._integer("ReduceSum", valid, build.integers(1), keepdims=0)
-        self.lengths = build.add("Cast", [self._count], TensorProto.INT32, to=TensorProto.INT32)
-
-    def _integer(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        return self._build.add(kind, list(inputs), self._int64, **attributes)
-
-    def pack(self, x: str) -> str:
-        """[B, T, I] with the valid steps of each row in front, in the order of computation."""
-        build = self._build
-        last = build.integers(np.iinfo(np.int64).max)
-        order = self._integer("Where", self._mask, self._rank, last)
-        bounds = [build.integers(v) for v in (1, 2, 0)]
-        time = self._integer("Slice", self._integer("Shape", self._mask), *bounds)
-        steps = self._integer("TopK", order, time, output=1, axis=1, largest=0)
-        return self._gather(x, steps)
-
-    def unpack(self, y: str, zero_output: bool) -> str:
-        """The output of each step, [B, T, H], from the packed outputs.
-
-        Where the mask is False it is zero, or the output that was computed before.
-        """
-        build = self._build
-        zero = build.integers(0)
-        before = self._integer("Max", self._integer("Sub", self._rank, build.integers(1)), zero)
-        known = build.add("Greater", [self._rank, zero], self._bool)
-        valid = self._mask if zero_output else known
-        return build.where(build.unsqueeze(valid, 2), self._gather(y, before))
-
-    def last_output(self, y: str, zero_output: bool) -> str:
-        """The output [B, H] of the step that is computed last, from the packed outputs."""
-        build, valid = self._build, self._any_valid()
-        if zero_output:
-            bounds = (0, 1) if self._backwards else (-1, np.iinfo(np.int64).max)
-            slices = [build.integers(v) for v in (*bounds, 1)]
-            valid = build.add("Slice", [self._mask, *slices], self._bool)
-        return build.where(valid, self._last(y))
-
-    def final_states(self, y: str, final: list[str], initial: list[str]) -> list[str]:
-        """The final states [B, H]; the initial states of a row without valid steps."""
-        valid, states = self._any_valid(), [self._last(y), *final[1:]]
-        pairs = zip(states, initial, strict=True)
-        return [self._build.add("Where", [valid, *pair]) for pair in pairs]
-
-    def _last(self, y: str) -> str:
-        """The last valid one of the packed outputs, [B, H]; any output where there is none."""
-        build = self._build
-        last = self._integer(
-            "Max", self._integer("Sub", self._count, build.integers(1)), build.integers(0)
-        )
-        return build.squeeze(self._gather(y, build.unsqueeze(last, 1)), 1)
-
-    def _any_valid(self) -> str:
-        """[B, 1]."""
-        count = self._build.unsqueeze(self._count, 1)
-        return self._build.add("Greater", [count, self._build.integers(0)], self._bool)
-
-    def _gather(self, values: str, index: str) -> str:
-        """values[b, index[b, t]] for values [B, T, N] and index [B, T]."""
-        index = self._build.unsqueeze(index, 2)
-        return self._build.add("GatherND", [values, index], batch_dims=1)

@@ -67,7 +67,7 @@ def _mask(sequences: Any, lengths: Any) -> Any:
     if known is not None and isinstance(time, int):  # one op, as a mask that the caller makes
         return tf.constant(np.arange(time) < known[:, np.newaxis])
     steps = tf.range(tf.cast(time, tf.int64))  # other types of integers may not have the number
-    return steps < tf.cast(lengths, tf.int64)[:, tf.newaxis]
+    return steps < tf.expand_dims(tf.cast(lengths, tf.int64), 1)
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)

@@ -68,7 +68,7 @@ def carrier(model: Any, mask: Any) -> Any:
       The output of the layer that makes the mask; None: no layer of the graph makes it. Outputs of
       layers that pass the mask on come later in the graph.
     """
-    if isinstance(mask, keras.KerasTensor) and is_of_lengths(mask):
+    if isinstance(mask, keras.KerasTensor) and (is_of_lengths(mask) or _is_given(model, mask)):
         return mask
     found = (each for each in _keras_private.tensors(model) if are_carried(each, mask))
     first = next(found, None)
@@ -77,6 +77,11 @@ def carrier(model: Any, mask: Any) -> Any:
     _, inputs, _, _ = _keras_private.producer(first)
     got = any(are_carried(each, mask) or _are_computed_alike(each, mask) for each in inputs)
     return None if got else first
+
+
+def _is_given(model: Any, mask: Any) -> bool:
+    """Whether a mask is an input of a model."""
+    return any(mask is each for each in model.inputs)
 
 
 def _are_computed_alike(one: Any, other: Any) -> bool:

@@ -164,8 +164,22 @@ def require_supported_input(layer: Any, tensor: Any) -> None:
     """
     if getattr(tensor, "sparse", False) or getattr(tensor, "ragged", False):
         raise unsupported(layer, "its input is sparse or ragged")
+    if is_mask(tensor):
+        return
     if tensor.dtype not in FLOATS and not tensor.dtype.startswith(("int", "uint")):
         raise unsupported(layer, f"its input has dtype {tensor.dtype}, not float32")
+
+
+def is_mask(tensor: Any) -> bool:
+    """Whether an input of a model is a mask.
+
+    Args:
+      tensor: the symbolic input.
+
+    Returns:
+      Whether it has booleans [B, T].
+    """
+    return tensor.dtype == "bool" and len(tensor.shape) == 2
 
 
 def _kind_of(layer: Any) -> Kind:

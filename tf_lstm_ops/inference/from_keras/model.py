@@ -17,6 +17,7 @@ from tf_lstm_ops.inference.from_keras.inputs import finished
 from tf_lstm_ops.inference.from_keras.recurrent import computing, unsupported
 from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import GlobalAveragePooling1D
+from tf_lstm_ops.inference.layers.products import mask_of
 from tf_lstm_ops.inference.layers.recurrent import Recurrent
 from tf_lstm_ops.keras.sequence_mask import SequenceMask
 
@@ -109,7 +110,8 @@ def _input(model: Any, tensor: Any) -> Value:
     if len(name.encode()) > file.NAME_BYTES:
         name = ""
     # A session has lengths [B, 1].
-    return graph.input_value(file.Input(name, "int32", tuple(tensor.shape[1:]) or (1,)))
+    value = graph.input_value(file.Input(name, "int32", tuple(tensor.shape[1:]) or (1,)))
+    return value.with_mask(mask_of(value)) if kinds.is_mask(tensor) else value
 
 
 def _structured(model: Any, structure: Any, values: Mapping[int, Value]) -> Any:

@@ -70,13 +70,17 @@ def inputs_of(model: Any) -> list[Given]:
 
 
 def _read_as_integers(graph: Any) -> set[str]:
-    """The names that nothing reads but casts to integers, such as indices of Keras' float input."""
+    """The names that nothing reads but casts to integers, such as indices of Keras' float input.
+
+    A mask compares them, too.
+    """
     readers: dict[str, set[bool]] = {}
     for node in graph.node:
         to = next((each.i for each in node.attribute if each.name == "to"), None)
         for name in node.input:
             is_cast = node.op_type == "Cast" and to in _INTEGERS
-            readers.setdefault(name, set()).add(is_cast)
+            if node.op_type != "Equal":
+                readers.setdefault(name, set()).add(is_cast)
         for _, part in subgraphs(node):
             readers.update({name: {False} for each in part.node for name in each.input})
     outputs = {value.name for value in graph.output}

@@ -12,6 +12,7 @@ import numpy as np
 from tf_lstm_ops import _activations, _cells
 from tf_lstm_ops._refusal import refuse
 from tf_lstm_ops.inference import file, graph, layers
+from tf_lstm_ops.inference.from_onnx import masks
 from tf_lstm_ops.inference.from_onnx.values import (
     Array,
     Call,
@@ -104,6 +105,9 @@ def recurrent(call: Call) -> list[Operand]:
     given = [call.operand(k) for k in (_X, _H, _C)]
     if any(isinstance(each, Traced) and not each.is_float for each in given):
         refuse("it computes with integers of an input")
+    moved = masks.packed(call, _X, _LENGTHS)
+    if moved is not None:
+        return _of_packed(call, read, *moved)
     x, directions = call.traced(_X), read.R.shape[0]
     if x.rank != 3:
         refuse(f"its input has {x.rank} axes, not 3")
@@ -148,6 +152,25 @@ def recurrent(call: Call) -> list[Operand]:
     elif any(call.used[_Y_H:]):
         found[_Y_H] = _final(x, sequences, features, read)
     return found
+
+
+def _of_packed(
+    call: Call, read: RecurrentNode, x: Traced, mask: masks.Mask, backwards: bool
+) -> list[Operand]:
+    """The outputs of a node whose input has moved by a mask."""
+    if read.direction != "forward" or read.layout:
+        refuse("its steps have moved by a mask, and it is not a forward node with layout 0")
+    initial = _initial_states(call, read)
+    own = dataclasses.replace(read, direction="reverse" if backwards else "forward")
+    (part,) = _parts(own)
+    layer = _layer(call, part, False, False, False)
+    states = _of_part(initial, part, 1)
+    rows = () if states.values else states.rows
+    layer.records = [dataclasses.replace(record, initial=rows) for record in layer.records]
+    value = layer(x.value.with_mask(mask.make(x)), initial_state=states.values or None)
+    operands = [call.operand(k) for k in (_H, _C)[: len(read.cell.states)]]
+    run = masks.Run(value.node, x, backwards, operands, read.R.shape[2])
+    return masks.outputs(run, mask, len(call.used))
 
 
 def _joined(values: Sequence[Value]) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tf_lstm_ops._refusal import Refused
 from tf_lstm_ops.inference import graph
-from tf_lstm_ops.inference.from_onnx import filled, quantized
+from tf_lstm_ops.inference.from_onnx import filled, masks, quantized
 from tf_lstm_ops.inference.from_onnx.inputs import Given, Plan, axes_of, steps
 from tf_lstm_ops.inference.from_onnx.operators import OPERATORS
 from tf_lstm_ops.inference.from_onnx.values import (
@@ -232,7 +232,8 @@ class _Tracer:
             raise _Stopped("", f"its inputs have different sizes of the batch: {shown}", -1)
         batch = Factor(next(iter(sizes), None), is_batch=True)
         arrays = {each.name: axes_of(each, own, batch) for each, own in pairs}
-        self._values = {**arrays, **constants}
+        typed = {each.name: (each.dtype, arrays[each.name]) for each in given}
+        self._values = {**arrays, **masks.of_inputs(typed), **constants}
         self._follow(proto.node, outputs)
         results = {name: self._output(name) for name in outputs}
         values = {name: value for name, (_, value) in results.items()}
@@ -312,7 +313,9 @@ class _Tracer:
 
     def _computed(self, call: Call, operator: Operator | None) -> Sequence[Operand]:
         """What the outputs of an operator stand for."""
-        found = filled.computed(call, operator is not None and operator.moves)
+        found = masks.computed(call)
+        if found is None:
+            found = filled.computed(call, operator is not None and operator.moves)
         if any(isinstance(each, Quantized) for each in call.operands):
             found = quantized.computed(call)
         if found is not None:

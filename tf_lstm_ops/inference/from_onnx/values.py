@@ -218,9 +218,24 @@ class Quantized:
     scale_of: Traced | None = None
 
 
+class OfMask:
+    """What a graph makes of a mask of steps, or makes one of: no array of a session."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps(OfMask):
+    """The numbers of steps, from 0.
+
+    Attributes:
+      size: how many, which a call decides.
+    """
+
+    size: Size
+
+
 # None: an operand that is left out.
 # An array has numbers, or objects of which some are a `Size`.
-Operand = Traced | Array | Filled | Squares | Length | Quantized | Shifted | Missing | None
+Operand = Traced | Array | Filled | Squares | Length | Quantized | Shifted | Missing | OfMask | None
 
 
 # The numbers of ONNX's types of floats that have all numbers of float32, and that of float16.
@@ -441,6 +456,8 @@ def kind_of(operand: Operand) -> str:
         return "an array of equal elements" if operand.is_equal else "a repeated constant"
     if isinstance(operand, Quantized):
         return f"the {operand.kind} of a quantised array"
+    if isinstance(operand, OfMask):
+        return "made of a mask of steps"
     if isinstance(operand, Length):
         return "the lengths of rows, by which a session only divides these rows"
     if isinstance(operand, Squares):

@@ -93,6 +93,20 @@ class Embedding(Layer):
         return y.with_mask(masks[0] if masks else None)
 
 
+def mask_of(marks: Value) -> Value:
+    """An input as a mask.
+
+    Args:
+      marks: an `Input` of type int32, [B, T], of zeros and ones.
+
+    Returns:
+      The mask of the steps with ones.
+    """
+    mask = Embedding([[0.0], [1.0]], mask_zero=True, name="mask")(marks).mask
+    assert mask is not None
+    return mask
+
+
 Padding = str | Sequence[int]
 
 
