@@ -497,3 +497,14 @@ def test_no_collection_and_then_as_before(is_enabled: bool) -> None:
         assert gc.isenabled() == is_enabled
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_operations() -> None:
+    x = keras.Input((3, 4))
+    result = keras.ops.max(x, axis=1)
+    operation = _keras_private.producer(result)[0]
+    assert _keras_private.operation_name(operation) == "numpy.Max"
+    values, defaults = _keras_private.options_of_operation(operation)
+    assert (values["axis"], values["keepdims"]) in [([1], False), (1, False)]
+    assert defaults == {"axis": None, "keepdims": False, "initial": None}
+    assert _keras_private.operation_name(layers.ReLU()) == ""

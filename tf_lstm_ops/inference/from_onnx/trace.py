@@ -279,6 +279,8 @@ class _Tracer:
         is_own = node.domain not in _DOMAINS
         if is_own and f"{node.domain}.{node.op_type}" not in OPERATORS:
             _refuse_operator(node, f" of the domain {short(node.domain)}")
+        if not is_own and "." in node.op_type:  # the key of an operator of another domain
+            _refuse_operator(node)
         if node.op_type in _LOOPS:
             raise Refused(
                 "it is a loop over steps. Export the recurrent layer as a node LSTM, GRU or RNN"
