@@ -150,6 +150,8 @@ def change_fields(rng: np.random.Generator, file: bytes, kind: Any = None) -> tu
     for _ in range(choose(rng, [1, 1, 1, 2, 4])):
         message = _any_message(rng, model)
         fields = message.DESCRIPTOR.fields
+        if not fields:
+            continue
         set_fields = [field for field, _ in message.ListFields()]
         field = choose(rng, set_fields if set_fields and happens(rng, 0.85) else list(fields))
         texts.append(f"{message.DESCRIPTOR.name}.{field.name}")

@@ -277,7 +277,8 @@ def _value(cls: type, key: str, value: Any) -> Any:
     if isinstance(value, dict):
         return _object(key, value)
     parameter = _parameters(cls).get(key)
-    if parameter is not None and isinstance(parameter.default, bool) and type(value) is float:
+    is_number = type(value) in (int, float)
+    if parameter is not None and isinstance(parameter.default, bool) and is_number:
         raise ValueError(f"its {key} is {value}, not true or false")
     return value
 
