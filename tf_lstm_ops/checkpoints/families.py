@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tf_lstm_ops import _cells
-from tf_lstm_ops.checkpoints import cells, forget_biases, names
+from tf_lstm_ops.checkpoints import cells, names
 from tf_lstm_ops.checkpoints.cells import Cell, Layout, Roles
 from tf_lstm_ops.files.contents import Contents
+
+_SAME = ("Identity", "Enter", "ReadVariableOp")  # what gives its first input on
+_SUMS = ("Add", "AddV2")
+_TO_GATES = ("MatMul", "BiasAdd", "Split", "SplitV", *_SAME, *_SUMS)
+_FUSED = ("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
+_FORGET_GATE = 2  # of i, j, f, o
+_GATES = 4
+
+_Uses = Mapping[str, list[Any]]  # by outputs such as "split:2", nodes
 
 _NO_NORMALISATION = (
     "the cell has layer normalisation, which LSTMWeights does not hold; use tf_lstm_ops.keras.LSTM("
@@ -44,7 +55,7 @@ def cells_of(contents: Contents) -> list[Cell]:
     Returns:
       The layers in the order of the file. What is no recurrent layer is left out.
     """
-    biases = None if contents.graph is None else forget_biases.of_graph(contents.graph)
+    biases = None if contents.graph is None else _forget_biases(contents.graph)
     found = names.by_cell(contents.arrays).items()
     cells = (_cell(name, roles, contents, biases) for name, roles in found)
     return [cell for cell in cells if cell is not None]
@@ -184,3 +195,66 @@ def _of_kind(
 
 def _only(roles: Roles, *beginnings: str) -> Roles:
     return {role: roles[role] for role in roles if role.startswith(beginnings)}
+
+
+def _forget_biases(graph: Any) -> dict[str, float]:
+    """What a GraphDef adds to the forget gates of cells, by their names, where that is clear."""
+    nodes = {node.name: node for node in graph.node}
+    uses: collections.defaultdict[str, list[Any]] = collections.defaultdict(list)
+    for node in graph.node:
+        for source in node.input:
+            uses[source if ":" in source else f"{source}:0"].append(node)
+    found = {}
+    for node in graph.node:
+        cell = names.cell_of(node.name, ("kernel", "old kernel"))
+        if cell is not None and node.op in ("Const", "VariableV2", "Variable", "VarHandleOp"):
+            values = {*_added(node.name, nodes, uses)}
+            if len(values) == 1 and None not in values:
+                found[cell] = values.pop()
+    return {cell: value for cell, value in found.items() if value is not None}
+
+
+def _added(kernel: str, nodes: Mapping[str, Any], uses: _Uses) -> Iterator[float | None]:
+    """What is added to the forget gates that depend on a kernel; None for something else."""
+    pending, seen = [f"{kernel}:0"], set()
+    while pending:
+        output = pending.pop()
+        for node in uses.get(output, ()):
+            if node.name in seen:
+                continue
+            seen.add(node.name)
+            if node.op in _FUSED:
+                yield node.attr["forget_bias"].f
+            elif node.op in ("Split", "SplitV"):
+                if node.attr["num_split"].i == _GATES:
+                    yield from _of_gate(f"{node.name}:{_FORGET_GATE}", nodes, uses)
+            elif node.op in _TO_GATES:
+                pending.append(f"{node.name}:0")
+
+
+def _of_gate(gate: str, nodes: Mapping[str, Any], uses: _Uses) -> Iterator[float | None]:
+    for node in uses.get(gate, ()):
+        if node.op == "Sigmoid":
+            yield 0.0
+        elif node.op in _SUMS:
+            constants = [_number(source, nodes) for source in node.input[:2]]
+            yield next((value for value in constants if value is not None), None)
+        elif node.op == "Identity":
+            yield from _of_gate(f"{node.name}:0", nodes, uses)
+
+
+def _number(source: str, nodes: Mapping[str, Any]) -> float | None:
+    """The constant scalar of an input."""
+    import tensorflow as tf
+
+    node = nodes.get(source.partition(":")[0])
+    for _ in nodes:  # a graph may have a circle
+        if node is None or node.op not in _SAME or not node.input:
+            break
+        node = nodes.get(node.input[0].partition(":")[0])
+    if node is None or node.op != "Const" or node.attr["value"].tensor.tensor_shape.dim:
+        return None
+    try:
+        return float(tf.make_ndarray(node.attr["value"].tensor))
+    except (TypeError, ValueError, KeyError):  # KeyError: of a dtype that is none
+        return None
