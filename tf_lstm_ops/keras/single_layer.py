@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _targets, op_definitions
-from tf_lstm_ops.keras import directions, op_arguments, options
-from tf_lstm_ops.keras.fused import FusedRNN, own_config
+from tf_lstm_ops.keras import directions, learned_states, op_arguments, options
+from tf_lstm_ops.keras.fused import FusedRNN, own_config, own_option
 from tf_lstm_ops.keras.learned_states import OPTION, LearnedStates
 from tf_lstm_ops.keras.op_inputs import optional
 
@@ -136,6 +137,7 @@ class SingleLayerRNN(FusedRNN):
     """
 
     learned_states: LearnedStates | None = None
+    _own_options: Sequence[str] = (OPTION,)  # that the stock layer does not have
 
     @property
     def learned_initial_state(self) -> bool:
@@ -180,7 +182,7 @@ class SingleLayerRNN(FusedRNN):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, [OPTION])}
+        return {**super().get_config(), **own_config(self, self._own_options)}
 
     @property
     def fallback_reason(self) -> str | None:
@@ -214,3 +216,31 @@ class SingleLayerRNN(FusedRNN):
     @property
     def _names_of_states(self) -> tuple[str, ...]:
         return state_names(self._op)
+
+
+class GatedRNN(SingleLayerRNN):
+    """What `LSTM` and `GRU` have in common."""
+
+    def _start(
+        self, cell: Any, use_cudnn: Any, has_own_options: bool, is_learned: bool, **options: Any
+    ) -> None:
+        """In place of the constructor of the stock layer, which would make its own cell."""
+        if use_cudnn not in ("auto", True, False):
+            raise ValueError(
+                f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
+            )
+        keras.layers.RNN.__init__(self, cell, **options)
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+        self.learned_states = learned_states.of(self, is_learned)
+        # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
+        self.use_cudnn = False if has_own_options else use_cudnn
+
+    @property
+    def layer_normalization(self) -> str | None:
+        """The form of layer normalisation, "haste" or, of an LSTM, "addons"; None without."""
+        return own_option(self, "layer_normalization")
+
+    @property
+    def layer_normalization_epsilon(self) -> float | None:
+        """The epsilon of layer normalisation; None without."""
+        return own_option(self, "layer_normalization_epsilon")
