@@ -9,9 +9,47 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tf_lstm_ops import _cells
-from tf_lstm_ops.checkpoints import cells, names
+from tf_lstm_ops.checkpoints import cells
 from tf_lstm_ops.checkpoints.cells import Cell, Layout, Roles
-from tf_lstm_ops.files.contents import Contents
+from tf_lstm_ops.files.contents import Contents, Variable
+
+# An array of a cell: the pattern of its name, of which the first group is the cell's name, and
+# its role, in which {n} stands for a group. The first pattern that fits counts.
+_ARRAYS: tuple[tuple[str, str], ...] = (
+    # PyTorch. The module may be the whole file, without a name.
+    (r"(?:(.*)\.)?((?:weight|bias)_(?:ih|hh|hr|peephole)(?:_l\d+(?:_reverse)?)?)", "torch {2}"),
+    # The weights of Keras 3 have numbers.
+    (r"(.*)/vars/(\d+)", "keras {2}"),
+    # Keras 1: an array of each gate.
+    (r"(.*)_([WUb])_([ifcozrh])", "keras1 {2}{3}"),
+    # The GRU of TensorFlow 1, and before 1.0.
+    (r"(.*)/[Gg]ates/(?:Linear/)?(?:kernel|weights|Matrix)", "gates kernel"),
+    (r"(.*)/[Gg]ates/(?:Linear/)?(?:bias|biases|Bias)", "gates bias"),
+    (r"(.*)/[Cc]andidate/(?:Linear/)?(?:kernel|weights|Matrix)", "candidate kernel"),
+    (r"(.*)/[Cc]andidate/(?:Linear/)?(?:bias|biases|Bias)", "candidate bias"),
+    (r"(.*)/candidate/(input|hidden)_projection/(kernel|bias)", "{2} {3}"),
+    # Layer normalisation: of LayerNormBasicLSTMCell, and of other cells.
+    (r"(.*)/(?:input|transform|forget|output|state)/(?:gamma|beta)", "gate norm"),
+    (r"(.*)/(?:layer_norm|ln_)\w*(?:/(?:var|gamma|beta))?", "norm"),
+    # lingvo.
+    (r"(.*)/wm(?:/var)?", "lingvo kernel"),
+    (r"(.*)/b(?:/var)?", "lingvo bias"),
+    (r"(.*)/w_proj(?:/var)?", "lingvo projection"),
+    (r"(.*)/(?:proj_)?mask(?:/var)?", "lingvo mask"),
+    # The LSTM of TensorFlow 1, and before 1.0, as in ELMo.
+    (r"(.*)/projection(?:/kernel|/weights|_kernel)", "projection"),
+    (r"(.*)/peephole_kernel", "peephole"),  # of tf_lstm_ops.keras.LSTM
+    (r"(.*)/w_([ifo])_diag", "peephole {2}"),
+    (r"(.*)/W_([IFO])_diag", "peephole {2}"),
+    (r"(.*)/W_0", "old kernel"),
+    (r"(.*)/B", "old bias"),
+    (r"(.*)/W_P_0", "old projection"),
+    (r"(.*)/(?:Linear/Matrix|weights)", "kernel"),
+    (r"(.*)/(?:Linear/Bias|biases)", "bias"),
+    # Keras, and TensorFlow 1 from 1.2 on.
+    (r"(.*)/_?(kernel|recurrent_kernel|bias)", "{2}"),
+)
+_PATTERNS = [(re.compile(pattern, re.DOTALL), role) for pattern, role in _ARRAYS]
 
 _SAME = ("Identity", "Enter", "ReadVariableOp")  # what gives its first input on
 _SUMS = ("Add", "AddV2")
@@ -56,7 +94,7 @@ def cells_of(contents: Contents) -> list[Cell]:
       The layers in the order of the file. What is no recurrent layer is left out.
     """
     biases = None if contents.graph is None else _forget_biases(contents.graph)
-    found = names.by_cell(contents.arrays).items()
+    found = _by_cell(contents.arrays).items()
     cells = (_cell(name, roles, contents, biases) for name, roles in found)
     return [cell for cell in cells if cell is not None]
 
@@ -206,7 +244,7 @@ def _forget_biases(graph: Any) -> dict[str, float]:
             uses[source if ":" in source else f"{source}:0"].append(node)
     found = {}
     for node in graph.node:
-        cell = names.cell_of(node.name, ("kernel", "old kernel"))
+        cell = _cell_of(node.name, ("kernel", "old kernel"))
         if cell is not None and node.op in ("Const", "VariableV2", "Variable", "VarHandleOp"):
             values = {*_added(node.name, nodes, uses)}
             if len(values) == 1 and None not in values:
@@ -258,3 +296,31 @@ def _number(source: str, nodes: Mapping[str, Any]) -> float | None:
         return float(tf.make_ndarray(node.attr["value"].tensor))
     except (TypeError, ValueError, KeyError):  # KeyError: of a dtype that is none
         return None
+
+
+def _by_cell(variables: Mapping[str, Variable]) -> dict[str, dict[str, Variable]]:
+    """Groups variables by the cell to which they may belong."""
+    cells: dict[str, dict[str, Variable]] = {}
+    for name, variable in variables.items():
+        if (found := _role(name)) is not None:
+            cells.setdefault(found[0], {}).setdefault(found[1], variable)
+    return cells
+
+
+def _cell_of(name: str, roles: tuple[str, ...]) -> str | None:
+    """The cell to which an array may belong."""
+    found = _role(name)
+    return found[0] if found is not None and found[1] in roles else None
+
+
+def _role(name: str) -> tuple[str, str] | None:
+    """The cell's name and the array's role; None for a name that no array of a cell has."""
+    if re.match(r"(.*/)?optimizer(_weights)?/", name):
+        return None
+    for pattern, role in _PATTERNS:
+        if match := pattern.fullmatch(name):
+            groups = [text or "" for text in match.groups()]
+            if role == "peephole {2}":
+                groups[1] = groups[1].lower()
+            return groups[0], role.format(name, *groups)
+    return None
