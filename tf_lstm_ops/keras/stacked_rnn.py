@@ -277,14 +277,7 @@ class StackedRNN(FusedRNN):
         return results.output, [state for cell in zip(*finals, strict=True) for state in cell]
 
     def _arrays_by_layer(self) -> list[list[Any]]:
-        """The weights in the form that ``weights.LSTMWeights.from_keras`` takes.
-
-        Returns:
-          For each layer what ``get_weights`` of a Keras layer of one or two directions returns.
-
-        Raises:
-          ValueError: the layer is not built yet.
-        """
+        """The weights of each layer, as ``weights.LSTMWeights.from_keras`` takes them."""
         if not self.cell.built:
             raise ValueError(f"{self.name} has no weights yet; build it first")
         arrays = [cell.arrays() for cell in self.cell.cells]

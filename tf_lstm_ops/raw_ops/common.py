@@ -201,11 +201,7 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
 
 
 def _with_checked_lengths(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, with lengths that are checked as the kernels check them.
-
-    Raises:
-      ValueError: a length is out of range; in eager code.
-    """
+    """The arguments, with lengths that are checked as the kernels check them."""
     for name, (dtype, sequence) in _LENGTHS.items():
         if name not in arguments:
             continue
@@ -226,16 +222,7 @@ def _with_checked_lengths(arguments: dict[str, Any]) -> dict[str, Any]:
 def _run_plain(
     op: str, arguments: dict[str, Any], compute: Callable[..., Any] | None = None
 ) -> Any:
-    """Results of other ops, with the names and the static shapes of the op's results.
-
-    Args:
-      op: the op's name without its namespace.
-      arguments: inputs, attributes and ``name`` by name.
-      compute: a function of the arguments; None: the op's composite.
-
-    Raises:
-      ValueError: a shape that is known while tracing is wrong; the text is the op's.
-    """
+    """Results of other ops, with the names and the static shapes of the op's results."""
     arguments = _converted(op, arguments)
     expected = _op_results(op, arguments)
     name = arguments.pop("name", None) or op_definitions.function(op).__name__
