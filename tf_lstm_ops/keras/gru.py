@@ -9,8 +9,7 @@ import keras
 from tf_lstm_ops import _targets
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru_cell import GRUCell
-from tf_lstm_ops.keras.learned_states import OPTION
-from tf_lstm_ops.keras.single_layer import GatedRNN
+from tf_lstm_ops.keras.single_layer import OPTION, GatedRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regularizer
 
 

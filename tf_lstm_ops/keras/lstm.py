@@ -8,9 +8,8 @@ import keras
 
 from tf_lstm_ops import _targets
 from tf_lstm_ops.keras.fused import PACKAGE, own_option
-from tf_lstm_ops.keras.learned_states import OPTION
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
-from tf_lstm_ops.keras.single_layer import GatedRNN
+from tf_lstm_ops.keras.single_layer import OPTION, GatedRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normalization, Regularizer
 
 

@@ -265,7 +265,7 @@ def _copy_layer(source: Any, target: Any) -> None:
     variables: dict[str, Any] = {}
     source.save_own_variables(variables)
     target.load_own_variables(variables)
-    object_copy.share_parts(source, target)
+    _share_parts(source, target)
     if hasattr(source, "save_assets"):
         with tempfile.TemporaryDirectory() as folder:
             source.save_assets(folder)
@@ -307,3 +307,15 @@ def copy_training(model: keras.Model, copy: Any) -> None:
 def _assign(targets: Any, sources: Any) -> None:
     for target, source in zip(targets, sources, strict=True):
         target.assign(source)
+
+
+def _share_parts(source: Any, target: Any) -> None:
+    """Gives a layer the constraints and regularizers of the one from whose configuration it is."""
+    kinds = (keras.constraints.Constraint, keras.regularizers.Regularizer)
+    for name, value in vars(source).items():
+        if isinstance(value, kinds) and isinstance(vars(target).get(name), kinds):
+            setattr(target, name, value)
+    for original, made in zip(source.weights, target.weights, strict=True):
+        for name in ("constraint", "regularizer"):
+            if isinstance(getattr(original, name, None), kinds):
+                setattr(made, name, getattr(original, name))

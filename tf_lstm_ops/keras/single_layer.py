@@ -9,11 +9,11 @@ import keras
 import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _targets, op_definitions
-from tf_lstm_ops.keras import directions, learned_states, op_arguments, options
+from tf_lstm_ops.keras import directions, op_arguments, options
 from tf_lstm_ops.keras.fused import FusedRNN, own_config, own_option
-from tf_lstm_ops.keras.learned_states import OPTION, LearnedStates
 from tf_lstm_ops.keras.op_inputs import optional
 
+OPTION = "learned_initial_state"
 _STATE = "initial_"  # before the name of a state in that of an op's input
 
 
@@ -127,6 +127,32 @@ def _recurrent_multipliers(cell: Any, h: Any, drops: bool) -> Any:
     return tf.stack(multipliers if isinstance(multipliers, list) else [multipliers])
 
 
+class _LearnedStates(keras.layers.Layer):
+    """With what each row of a recurrent layer begins: a weight for each state, zeros at first."""
+
+    def __init__(self, sizes: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._sizes = [*sizes]
+        self.initial_h: Any = None
+        self.initial_c: Any = None
+
+    def build(self) -> None:
+        """Creates the weights."""
+        names = ("initial_h", "initial_c")[: len(self._sizes)]
+        for name, size in zip(names, self._sizes, strict=True):
+            setattr(self, name, self.add_weight(shape=(size,), name=name, initializer="zeros"))
+
+    def rows(self, batch_size: Any, dtype: str) -> list[Any]:
+        """The initial states of a batch: h [B, P] and, of an LSTM, c [B, H]."""
+        if not self.built:
+            raise ValueError("the layer has no initial states yet. Build it first")
+        weights = [each for each in (self.initial_h, self.initial_c) if each is not None]
+        return [
+            tf.broadcast_to(tf.cast(tf.convert_to_tensor(each), dtype), [batch_size, size])
+            for each, size in zip(weights, self._sizes, strict=True)
+        ]
+
+
 class SingleLayerRNN(FusedRNN):
     """A layer of one cell that runs one op per sequence if possible, else Keras' loop.
 
@@ -136,8 +162,22 @@ class SingleLayerRNN(FusedRNN):
       learned_states: the weights of learned_initial_state; None without them.
     """
 
-    learned_states: LearnedStates | None = None
+    learned_states: _LearnedStates | None = None
     _own_options: Sequence[str] = (OPTION,)  # that the stock layer does not have
+
+    def _learn_states(self) -> None:
+        """Adds the weights that are the initial states."""
+        if self.stateful:
+            raise ValueError(
+                f"{OPTION}=True needs stateful=False: a stateful layer begins with the final "
+                "states of the batch before"
+            )
+        self.learned_states = _LearnedStates(
+            self.state_size,
+            dtype=self.dtype_policy,
+            trainable=self.trainable,
+            name="initial_states",
+        )
 
     @property
     def learned_initial_state(self) -> bool:
@@ -231,7 +271,8 @@ class GatedRNN(SingleLayerRNN):
             )
         keras.layers.RNN.__init__(self, cell, **options)
         self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.learned_states = learned_states.of(self, is_learned)
+        if is_learned:
+            self._learn_states()
         # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
         self.use_cudnn = False if has_own_options else use_cudnn
 
