@@ -28,9 +28,9 @@ def test_a_report_of_the_cpu_begins_with_the_processor():
 
 def test_time_left():
     """The mean of those that have run, once there are five."""
-    assert selftest.time_left(4, 100, 8.0) == ""
-    assert selftest.time_left(5, 20, 10.0) == ", 30 s left"
-    assert selftest.time_left(10, 160, 20.0) == ", 5 min left"
+    assert selftest._time_left(4, 100, 8.0) == ""
+    assert selftest._time_left(5, 20, 10.0) == ", 30 s left"
+    assert selftest._time_left(10, 160, 20.0) == ", 5 min left"
 
 
 def test_the_name_of_a_processor(tmp_path, monkeypatch):
