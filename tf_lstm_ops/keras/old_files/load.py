@@ -24,7 +24,6 @@ from tf_lstm_ops.files.contents import Contents, NamedArray
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
     arguments,
-    keras_files,
     layer_weights,
     layers,
     masks,
@@ -164,7 +163,7 @@ def _made(file: Contents, objects: dict[str, Any]) -> Any:
     if (found := safety.find(file.config)) is not None:
         raise layers.not_made(*found)
     with _limited(file.numbers):
-        return models.model_of(file.config, models.source_of(file, objects))
+        return models.model_of(file, objects)
 
 
 def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
@@ -194,7 +193,7 @@ def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     if file.major >= 3:
         return _of_keras_3(file)
     model = _made(file, objects)
-    pairs = keras_files.arrays_of(file, model)
+    pairs = models.arrays_of(file, model)
     values = [each for one, own in pairs for each in layer_weights.values_of(one, own, file)]
     _assign(model, values)
     return model
