@@ -98,7 +98,7 @@ def load(path: Path, compiled: bool = False) -> Any:
 def _why(error: Exception, path: Path) -> str:
     """Why Keras cannot load a file, and what to do."""
     text = messages.cause(error)
-    if "Python lambda" in text or messages.has_byte_code(text):
+    if "Python lambda" in text or messages.BYTE_CODE.search(text):
         return (
             "it contains a Python lambda, which Keras does not load because it can run any code. "
             "Use a function with a name, decorate it with "

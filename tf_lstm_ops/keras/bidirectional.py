@@ -233,15 +233,11 @@ class Bidirectional(keras.layers.Bidirectional):
         """
         layers = (self.forward_layer, self.backward_layer)
         _require_states_of_both(*layers, initial_state)
-        if self._is_apart(sequences):
+        if must_be_apart(self, sequences) or not self.uses_fused_op:
             return super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training
             )
         return run_joined(self, sequences, initial_state, mask, training)
-
-    def _is_apart(self, sequences: Any) -> bool:
-        """Whether each layer computes its own direction in this call."""
-        return must_be_apart(self, sequences) or not self.uses_fused_op
 
 
 def _require_states_of_both(first: Any, second: Any, initial_state: Any) -> None:
