@@ -14,7 +14,7 @@ from tf_lstm_ops.cli import doctor_environment, startup
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An environment without problems."""
-    monkeypatch.setattr(doctor_environment, "installed", lambda: {"tensorflow": "2.21.0"})
+    monkeypatch.setattr(doctor_environment, "_installed", lambda: {"tensorflow": "2.21.0"})
     monkeypatch.setattr(startup, "users_backend", None)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)

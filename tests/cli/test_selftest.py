@@ -39,8 +39,8 @@ def test_the_name_of_a_processor(tmp_path, monkeypatch):
     monkeypatch.setattr(_gpu.platform, "processor", lambda: "")
     monkeypatch.setattr(_gpu.platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(_gpu, "_CPU_INFO", tmp_path / "cpuinfo")
-    assert _gpu.processor() == "aarch64"
+    assert _gpu._processor() == "aarch64"
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\n")
-    assert _gpu.processor() == "aarch64"
+    assert _gpu._processor() == "aarch64"
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD EPYC \nmodel name\t: b\n")
-    assert _gpu.processor() == "AMD EPYC"
+    assert _gpu._processor() == "AMD EPYC"

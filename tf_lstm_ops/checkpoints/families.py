@@ -299,7 +299,7 @@ def _number(source: str, nodes: Mapping[str, Any]) -> float | None:
 
 
 def _by_cell(variables: Mapping[str, Variable]) -> dict[str, dict[str, Variable]]:
-    """Groups variables by the cell to which they may belong."""
+    """Groups variables by cell and role. Many cells are other layers, such as dense ones."""
     cells: dict[str, dict[str, Variable]] = {}
     for name, variable in variables.items():
         if (found := _role(name)) is not None:

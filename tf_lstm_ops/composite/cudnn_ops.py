@@ -20,7 +20,7 @@ from tf_lstm_ops.cudnn_layout import Model
 _INPUTS = ("input", "input_h", "input_c", "params")
 
 
-def rnn(
+def _rnn(
     *,
     version: int,
     sequence_lengths: tf.Tensor | None = None,
@@ -34,18 +34,6 @@ def rnn(
 
     The random values of dropout are TensorFlow's, from the same seeds; if both are 0, TensorFlow
     chooses them.
-
-    Args:
-      version: 1, 2 or 3.
-      sequence_lengths: of V3.
-      is_training, dropout, seed, seed2: the ops' attributes.
-      **others: the other inputs and attributes.
-
-    Returns:
-      The op's outputs. reserve_space is empty: the gradient is that of the plain ops.
-
-    Raises:
-      ValueError: two shapes do not fit together, or a size that must be static is not.
     """
     input, input_h, input_c, params = (others[name] for name in _INPUTS)
     settings = model_attributes(others)
@@ -191,9 +179,9 @@ def _canonical(given: dict[str, Any], **lists: Any) -> list[tuple[str, Any, list
 
 
 COMPOSITES: dict[str, Composite] = {
-    "CudnnRNN": functools.partial(rnn, version=1),
-    "CudnnRNNV2": functools.partial(rnn, version=2),
-    "CudnnRNNV3": functools.partial(rnn, version=3),
+    "CudnnRNN": functools.partial(_rnn, version=1),
+    "CudnnRNNV2": functools.partial(_rnn, version=2),
+    "CudnnRNNV3": functools.partial(_rnn, version=3),
     "CudnnRNNBackprop": _rnn_backprop,
     "CudnnRNNBackpropV2": _rnn_backprop,
     "CudnnRNNBackpropV3": _rnn_backprop,

@@ -23,7 +23,8 @@ def graph_of(chain: Any) -> file.Graph:
     """The graph of a chain.
 
     Args:
-      chain: a layer or what `layer_of` takes, or a list of them. Its first element may be a
+      chain: a layer; weights of `tf_lstm_ops.weights`, whose layer returns all steps; the pair of
+        a kernel [I, units] and a bias [units]; or a list of them. Its first element may be a
         `layers.Input`.
 
     Returns:
@@ -34,7 +35,7 @@ def graph_of(chain: Any) -> file.Graph:
       TypeError: an element is no layer.
     """
     elements = chain if isinstance(chain, list | tuple) and not _is_pair(chain) else [chain]
-    rest = [layer_of(element) for element in elements]
+    rest = [_layer_of(element) for element in elements]
     x = rest.pop(0) if rest and isinstance(rest[0], Value) else None
     together = layers.Chain(rest) if rest or x is None else layers.Identity()
     x = x or input_of(rest)
@@ -48,26 +49,15 @@ def is_chain(model: Any) -> bool:
       model: the argument.
 
     Returns:
-      True for what `layer_of` takes, and for lists that have it but no layer of Keras.
+      True for what `graph_of` takes, unless a layer of Keras is in a list.
     """
     elements = [model] if _is_element(model) or not isinstance(model, list | tuple) else model
     has_keras = any(hasattr(element, "get_weights") for element in elements)
     return any(map(_is_element, elements)) and not has_keras
 
 
-def layer_of(element: Any) -> Any:
-    """The layer of arrays.
-
-    Args:
-      element: weights of `tf_lstm_ops.weights`, whose layer returns all steps; the pair of a kernel
-        [I, units] and a bias [units]; or anything else.
-
-    Returns:
-      The layer; anything else as it is.
-
-    Raises:
-      ValueError: a shape is wrong.
-    """
+def _layer_of(element: Any) -> Any:
+    """The layer of weights or arrays; anything else as it is."""
     if isinstance(element, _WEIGHTS):
         return layer_class(element)(element, return_sequences=True)
     return layers.Dense(*element) if _is_pair(element) else element
