@@ -60,7 +60,7 @@ def measure(threads: int) -> Capacity:
     Returns:
       The median of the rates of all loops, divided by the highest rate of one alone.
     """
-    pinned = [str(p) for p in processors(threads)] or [""]  # "": the system cannot pin one
+    pinned = [str(p) for p in _processors(threads)] or [""]  # "": the system cannot pin one
     alone, together = [], []
     with contextlib.ExitStack() as stack:
         loops = [
@@ -72,16 +72,8 @@ def measure(threads: int) -> Capacity:
     return Capacity(threads, statistics.median(together) / max(alone))
 
 
-def processors(threads: int) -> list[int]:
-    """Chooses processors.
-
-    Args:
-      threads: the number of threads.
-
-    Returns:
-      As many processors that this process may use, of different cores as far as possible. Fewer
-      where there are not so many; none where the system cannot pin a process.
-    """
+def _processors(threads: int) -> list[int]:
+    """Processors of different cores as far as possible; none if no process can be pinned."""
     if not hasattr(os, "sched_getaffinity"):
         return []
     cores: dict[str, list[int]] = {}

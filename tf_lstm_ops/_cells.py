@@ -37,7 +37,6 @@ class Cell:
       activations: the arguments of the layer that are functions: of the gates, of the candidate
         and of the cell state. The order is that of ONNX.
       reset_after: of a GRU; None for other cells.
-      is_normalized: whether it has layer normalisation.
     """
 
     op: str
@@ -52,7 +51,6 @@ class Cell:
     states: str = "h"
     activations: tuple[str, ...] = ("recurrent_activation", "activation")
     reset_after: bool | None = None
-    is_normalized: bool = False
 
     @property
     def weights(self) -> str:
@@ -82,8 +80,8 @@ GRU = Cell(
     reset_after=True,
 )
 RESET_BEFORE_GRU = dataclasses.replace(GRU, op="KerasResetBeforeGRU", number=3, reset_after=False)
-LAYER_NORM_LSTM = dataclasses.replace(LSTM, op="KerasLayerNormLSTM", number=4, is_normalized=True)
-LAYER_NORM_GRU = dataclasses.replace(GRU, op="KerasLayerNormGRU", number=5, is_normalized=True)
+LAYER_NORM_LSTM = dataclasses.replace(LSTM, op="KerasLayerNormLSTM", number=4)
+LAYER_NORM_GRU = dataclasses.replace(GRU, op="KerasLayerNormGRU", number=5)
 SIMPLE_RNN = Cell(
     *("KerasSimpleRNN", 6, "SimpleRNN", "RNN", "a plain RNN"),
     *("h", "h", "h", ("rnn_tanh", "rnn_relu")),

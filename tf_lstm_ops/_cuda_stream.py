@@ -60,7 +60,7 @@ def build() -> None:
         return
     _user_cache.folder(library.parent.name)
     if not os.path.lexists(library):
-        compile_library(_FOLDER / "stream.cc", library)
+        _compile_library(_FOLDER / "stream.cc", library)
     _user_cache.require_own(library)
 
 
@@ -89,17 +89,8 @@ def _path() -> pathlib.Path:
     return _user_cache.path(hashlib.sha256(kind.encode() + source).hexdigest()[:16], name)
 
 
-def compile_library(source: pathlib.Path, library: pathlib.Path) -> None:
-    """Compiles the library against the TensorFlow of this process.
-
-    Args:
-      source: the C++ file; its folder has the header.
-      library: the file to write, of mode 0700. Its folder is created.
-
-    Raises:
-      OSError: there is no compiler, or the folder cannot be written to.
-      subprocess.CalledProcessError: the compiler failed; ``stdout`` has its messages.
-    """
+def _compile_library(source: pathlib.Path, library: pathlib.Path) -> None:
+    """Compiles the library against the TensorFlow of this process."""
     import tensorflow as tf
 
     library.parent.mkdir(parents=True, exist_ok=True)

@@ -230,7 +230,7 @@ def machine(device: Any, library: pathlib.Path) -> Machine:
     name = details.get("device_name", "unknown card")
     on_processor = platform.system() == "Darwin" or device.device_type == "CPU"
     return {
-        "card": processor() if on_processor else f"{name} {capability}".strip(),
+        "card": _processor() if on_processor else f"{name} {capability}".strip(),
         "driver": _driver(),
         "TensorFlow": f"{tf.__version__} {tf.__git_version__}",
         "plugin": ", ".join(_plugins()) or "none",
@@ -241,12 +241,8 @@ def machine(device: Any, library: pathlib.Path) -> Machine:
     }
 
 
-def processor() -> str:
-    """Finds out the name of the processor.
-
-    Returns:
-      The name; of a Mac, that of the chip, which contains the GPU.
-    """
+def _processor() -> str:
+    """Finds out the name of the processor."""
     name = ""
     if platform.system() == "Darwin":
         command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]

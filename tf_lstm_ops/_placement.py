@@ -40,17 +40,10 @@ def may_use_cuda() -> bool:
     return _tf_private.device_type() in (None, "GPU") and bool(tf.config.get_visible_devices("GPU"))
 
 
-def has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
+def _has_kernel(op: str, arguments: Mapping[str, Any] | None = None) -> bool:
     """Whether a kernel of this package for the GPU computes a call.
 
-    Args:
-      op: the op's name without its namespace.
-      arguments: its inputs and attributes by name; none for a call in float32 without options.
-
-    Returns:
-      False if the kernels are off, if the op has none, and, on an NVIDIA GPU, if each gate has
-      dropout multipliers of its own, if a layer has a projection or other activations, or if cuDNN
-      lacks the type.
+    No arguments: a call in float32 without options. False while the kernels are off.
     """
     if not _gpu.status().on:
         return False
@@ -80,7 +73,7 @@ def needs_plain_ops(op: str, arguments: Mapping[str, Any]) -> bool:
     if tf.executing_eagerly() and not _gpu.status().on:
         return False
     # A gradient op needs the dropout mask, which is in the fused op's reserve_space.
-    return not has_kernel(op, arguments) and not arguments.get("dropout")
+    return not _has_kernel(op, arguments) and not arguments.get("dropout")
 
 
 def on_metal() -> bool:
@@ -193,6 +186,6 @@ def path(op: str, options: tuple[str, _targets.Given]) -> Path:
         return "cuDNN"
     if on_metal():
         return "GPU kernels" if _targets.computes(METAL, *options) else "CPU kernels"
-    if _targets.computes(CUDA, *options) and has_kernel(op):
+    if _targets.computes(CUDA, *options) and _has_kernel(op):
         return "GPU kernels"
     return "plain ops" if _gpu.status().cuda else "CPU kernels"

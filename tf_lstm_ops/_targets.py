@@ -133,16 +133,8 @@ Given = Mapping[str, Any]  # options that differ from their defaults, and their 
 Values = Mapping[str, Collection[Any]]  # by option, those other than the default
 
 
-class Lack(NamedTuple):
-    """What a target does not compute of a layer.
-
-    Attributes:
-      target: the target.
-      name: its name in the message.
-      op: the op of the layer.
-      given: its options.
-      missing: the options that are not computed.
-    """
+class _Lack(NamedTuple):
+    """What a target does not compute of a layer."""
 
     target: Target
     name: str
@@ -151,11 +143,7 @@ class Lack(NamedTuple):
     missing: list[str]
 
     def with_values(self) -> str:
-        """Describes the missing options.
-
-        Returns:
-          Their names, and the values of those that are numbers or functions.
-        """
+        """The names of the missing options, and the values of numbers and functions."""
         return ", ".join(map(self._with_value, self.missing))
 
     def _with_value(self, option: str) -> str:
@@ -186,20 +174,11 @@ class Target:
     name: str
     ops: Mapping[str, Values]
     lacks: Collection[str] = ()
-    words: Callable[[Lack], str] | None = None
+    words: Callable[[_Lack], str] | None = None
 
 
-def lacking(target: Target, op: str, given: Given) -> list[str]:
-    """The options with which a target does not compute a layer.
-
-    Args:
-      target: the target.
-      op: the op of the layer, without its namespace.
-      given: the options that differ from their defaults.
-
-    Returns:
-      Their names; the op if the target does not compute it with any options.
-    """
+def _lacking(target: Target, op: str, given: Given) -> list[str]:
+    """The names of the options that a target lacks; that of the op if it has it with no options."""
     values = target.ops.get(op)
     if values is None:
         own = [name for name in given if name in OWN]
@@ -217,30 +196,32 @@ def computes(target: Target, op: str, given: Given) -> bool:
     """Whether a target computes a layer.
 
     Args:
-      target, op, given: as of `lacking`.
+      target: the target.
+      op: the op of the layer, without its namespace.
+      given: the options that differ from their defaults.
 
     Returns:
       True if it computes the op with all options.
     """
-    return not lacking(target, op, given)
+    return not _lacking(target, op, given)
 
 
 def why_not(target: Target, op: str, given: Given, name: str | None = None) -> str | None:
     """Why a target does not compute a layer.
 
     Args:
-      target, op, given: as of `lacking`.
+      target, op, given: as of `computes`.
       name: of the target in the message; None: its own.
 
     Returns:
       The reason, with the names of the options; None if it does.
     """
-    missing = lacking(target, op, given)
+    missing = _lacking(target, op, given)
     if not missing:
         return None
     if NORMALIZATION[0] in missing:
         missing = [option for option in missing if option != NORMALIZATION[1]]
-    lack = Lack(target, name or target.name, op, given, missing)
+    lack = _Lack(target, name or target.name, op, given, missing)
     if target.words is not None:
         return target.words(lack)
     shown = (f"{option} {given[option]}" if option in DEFAULTS else option for option in missing)
@@ -263,7 +244,7 @@ def is_listed(target: Target, option: str) -> bool:
     return any(option in values for values in target.ops.values())
 
 
-def _words_of_ops(lack: Lack) -> str:
+def _words_of_ops(lack: _Lack) -> str:
     given, missing = lack.given, lack.missing
     if "use_cudnn" in missing:
         return "use_cudnn=True asks for Keras' own cuDNN path"
@@ -282,17 +263,17 @@ def _other_than(known: Collection[str]) -> str:
     return f"neither {' nor '.join(known)}" if len(known) == 2 else f"not {next(iter(known))}"
 
 
-def _words_of_sessions(lack: Lack) -> str:
+def _words_of_sessions(lack: _Lack) -> str:
     if unknown := [name for name in lack.missing if not is_listed(lack.target, name)]:
         return f"it has {' and '.join(unknown)}, which a session does not know"
     return _words_of_ops(lack)
 
 
-def _words_with_values(lack: Lack) -> str:
+def _words_with_values(lack: _Lack) -> str:
     return f"{lack.name} no {lack.with_values()}"
 
 
-def _words_of_weights(lack: Lack) -> str:
+def _words_of_weights(lack: _Lack) -> str:
     return f"{lack.name} has {lack.listed}, which other formats of weights do not have"
 
 
@@ -308,44 +289,38 @@ _CLIPPED = "ClippedStackedLSTM"
 _CLIPS = {"cell_clip": ANY, "proj_clip": ANY}
 _IN_ONNX = tuple(f.name for f in TABLE if f.is_of_cells and f.onnx_cell)
 
-# The kernels of this package for CPUs.
-CPU = Target(
-    "the fused op has",
-    {
+_NORMALIZED = {
+    op: dict.fromkeys(NORMALIZATION, ANY) for op in ("KerasLayerNormLSTM", "KerasLayerNormGRU")
+}
+
+
+def _all_options(functions: Collection[str], of_rnn: Collection[str]) -> dict[str, Any]:
+    """All options of the ops without layer normalization, with some activation functions."""
+    return {
         _LSTM: {
-            **_functions(OF_CELLS, _LSTM),
+            **_functions(functions, _LSTM),
             **{"use_peephole": ANY, "projection_size": ANY},
             **_CLIPS,
         },
-        _GRU: _functions(OF_CELLS, _GRU),
-        _RESET_BEFORE: {**_functions(OF_CELLS, _GRU), "reset_after": (False,)},
-        "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
-        "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
-        _RNN: _functions(OF_PLAIN_RNN, _RNN),
+        _GRU: _functions(functions, _GRU),
+        _RESET_BEFORE: {**_functions(functions, _GRU), "reset_after": (False,)},
+        _RNN: _functions(of_rnn, _RNN),
         _CLIPPED: {"projection_size": ANY, **_CLIPS},
         _STACKED_LSTM: {"projection_size": ANY},
         _STACKED_GRU: {},
-    },
+    }
+
+
+# The kernels of this package for CPUs.
+CPU = Target(
+    "the fused op has",
+    {**_all_options(OF_CELLS, OF_PLAIN_RNN), **_NORMALIZED},
     ("use_cudnn",),
     _words_of_ops,
 )
 SESSION = Target(
     "a session has",
-    {
-        _LSTM: {
-            **_functions(OF_CELLS, _LSTM),
-            **{"use_peephole": ANY, "projection_size": ANY},
-            **_CLIPS,
-        },
-        _GRU: _functions(OF_CELLS, _GRU),
-        _RESET_BEFORE: {**_functions(OF_CELLS, _GRU), "reset_after": (False,)},
-        "KerasLayerNormLSTM": dict.fromkeys(NORMALIZATION, ANY),
-        "KerasLayerNormGRU": dict.fromkeys(NORMALIZATION, ANY),
-        _RNN: _functions(OF_CELLS, _RNN),
-        _CLIPPED: {"projection_size": ANY, **_CLIPS},
-        _STACKED_LSTM: {"projection_size": ANY},
-        _STACKED_GRU: {},
-    },
+    {**_all_options(OF_CELLS, OF_CELLS), **_NORMALIZED},
     words=_words_of_sessions,
 )
 # The kernels of this package for NVIDIA GPUs, and TensorFlow's own op for cuDNN. With
@@ -403,19 +378,7 @@ STACK = Target(
 # The formats of tf_lstm_ops.weights, whose arrays do not have the functions and the clips.
 WEIGHTS = Target(
     "other formats of weights have",
-    {
-        _LSTM: {
-            **_functions(ANY, _LSTM),
-            **{"use_peephole": ANY, "projection_size": ANY},
-            **_CLIPS,
-        },
-        _GRU: _functions(ANY, _GRU),
-        _RESET_BEFORE: {**_functions(ANY, _GRU), "reset_after": (False,)},
-        _RNN: _functions(OF_PLAIN_RNN, _RNN),
-        _CLIPPED: {"projection_size": ANY, **_CLIPS},
-        _STACKED_LSTM: {"projection_size": ANY},
-        _STACKED_GRU: {},
-    },
+    _all_options(ANY, OF_PLAIN_RNN),
     ("learned_initial_state",),
     _words_of_weights,
 )

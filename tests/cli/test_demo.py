@@ -137,7 +137,7 @@ def test_accuracy_below_the_limit_fails_and_says_what_to_do(
 ) -> None:
     scores = [training.Score(0.1, 0.99), training.Score(0.1, accuracy)]
     trained = training.Training(model=None, test=scores)
-    assert demo.report_accuracy(trained, trained) is passed
+    assert demo._report_accuracy(trained, trained) is passed
     assert ("--epochs" in capsys.readouterr().out) is not passed
 
 
@@ -148,24 +148,24 @@ def test_reload_check_sees_a_perturbed_model(
     features = parts[1].features[:20]
     model = training.build_model(LSTM, steps=1, seed=2)
     expected = model.predict_on_batch(features)
-    demo.export(model, tmp_path / "same")
+    demo._export(model, tmp_path / "same")
     *others, bias = model.get_weights()
     model.set_weights([*others, bias + np.linspace(0, 1e-3, bias.size, dtype=bias.dtype)])
-    demo.export(model, tmp_path / "perturbed")
+    demo._export(model, tmp_path / "perturbed")
 
-    same = demo.predict_in_fresh_process(tmp_path / "same", features)
-    perturbed = demo.predict_in_fresh_process(tmp_path / "perturbed", features)
-    assert demo.report_reload(expected, same)
+    same = demo._predict_in_fresh_process(tmp_path / "same", features)
+    perturbed = demo._predict_in_fresh_process(tmp_path / "perturbed", features)
+    assert demo._report_reload(expected, same)
     assert "bit for bit" in capsys.readouterr().out
-    assert not demo.report_reload(expected, perturbed)
+    assert not demo._report_reload(expected, perturbed)
     assert "differ" in capsys.readouterr().out
-    assert not demo.report_reload(expected, np.nextafter(expected, 1))
+    assert not demo._report_reload(expected, np.nextafter(expected, 1))
 
 
 @pytest.mark.full
 def test_unusable_saved_model_is_reported(parts, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"(?s)could not use .*tf-lstm-ops info"):
-        demo.predict_in_fresh_process(tmp_path / "absent", parts[1].features[:1])
+        demo._predict_in_fresh_process(tmp_path / "absent", parts[1].features[:1])
 
 
 @pytest.mark.parametrize(

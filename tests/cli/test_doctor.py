@@ -42,7 +42,7 @@ def no_problems(monkeypatch):
     """The environment of the tests is not what they test."""
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
     monkeypatch.setattr(output, "width", lambda: 10**6)  # test_doctor_whole.py has the width
-    monkeypatch.setattr(doctor_whole, "measured", lambda *_: [])  # test_doctor_whole.py
+    monkeypatch.setattr(doctor_whole, "_measured", lambda *_: [])  # test_doctor_whole.py
 
 
 def finding(layer: Any) -> doctor_layers.Finding:

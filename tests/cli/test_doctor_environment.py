@@ -14,7 +14,7 @@ from tf_lstm_ops.cli import doctor_environment, startup
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An environment without problems."""
-    monkeypatch.setattr(doctor_environment, "installed", lambda: {"tensorflow": "2.21.0"})
+    monkeypatch.setattr(doctor_environment, "_installed", lambda: {"tensorflow": "2.21.0"})
     monkeypatch.setattr(startup, "users_backend", None)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
@@ -41,7 +41,7 @@ def test_no_problem() -> None:
 )
 def test_packages(monkeypatch, packages: list[str], words: str) -> None:
     monkeypatch.setattr(doctor_environment.tf, "__version__", "2.19.1")
-    [found] = doctor_environment.package_problems(dict.fromkeys(packages, "1.0"))
+    [found] = doctor_environment._package_problems(dict.fromkeys(packages, "1.0"))
     assert words in found.problem
     for name in packages:
         assert name in found.change
@@ -50,7 +50,7 @@ def test_packages(monkeypatch, packages: list[str], words: str) -> None:
 @pytest.mark.parametrize(("version", "count"), [("2.19.1", 0), ("2.20.0", 1), ("2.21.0-rc1", 1)])
 def test_metal_plugin_with_a_newer_tensorflow(monkeypatch, version: str, count: int) -> None:
     monkeypatch.setattr(doctor_environment.tf, "__version__", version)
-    found = list(doctor_environment.package_problems({"tensorflow-metal": "1.2"}))
+    found = list(doctor_environment._package_problems({"tensorflow-metal": "1.2"}))
     assert len(found) == count
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 import tf_lstm_ops
 from old_files import writer
 from tf_lstm_ops import __main__
-from tf_lstm_ops.cli import doctor_environment, doctor_trial, messages, output
+from tf_lstm_ops.cli import doctor_environment, doctor_model, messages, output
 
 layers, ours = keras.layers, tf_lstm_ops.keras
 
@@ -22,8 +22,8 @@ def report(capsys, monkeypatch) -> Any:
     """Runs the command without layers' times and exports; its status, stdout and stderr."""
     monkeypatch.setattr(doctor_environment, "problems", lambda: [])
     monkeypatch.setattr(output, "width", lambda: 10**6)  # test_doctor_whole.py has the width
-    trial = doctor_trial.Trial(True, True, None)  # which takes a process of its own
-    monkeypatch.setattr(doctor_trial, "attempt", lambda path: trial)
+    trial = doctor_model.Trial(True, True, None)  # which takes a process of its own
+    monkeypatch.setattr(doctor_model, "_attempt", lambda path: trial)
 
     def run(path: Path) -> tuple[int, str, str]:
         capsys.readouterr()  # Keras 3.8 prints a description of what it exports

@@ -61,7 +61,7 @@ def test_padding_of_the_inputs() -> None:
     indices, x = keras.Input((None,), dtype="int32"), keras.Input((5, 4))
     outputs = [layers.Embedding(7, 2, mask_zero=True)(indices), layers.Dense(1)(x)]
     sizes = SIZES._replace(batch=3, steps=5, lengths=(4, 2))
-    found = doctor_whole.random_inputs(keras.Model([indices, x], outputs), sizes)
+    found = doctor_whole._random_inputs(keras.Model([indices, x], outputs), sizes)
     for array in map(np.asarray, found):
         for row, length in enumerate((4, 2, 4)):
             assert np.all(array[row, :length]) and not np.any(array[row, length:])
@@ -81,7 +81,7 @@ def test_an_error_of_a_layer(monkeypatch: pytest.MonkeyPatch) -> None:
         yield "inference", doctor_timing.Gain(2.0, 1.0, 1)
         raise ValueError("no  luck")
 
-    monkeypatch.setattr(doctor_whole, "measured", fails)
+    monkeypatch.setattr(doctor_whole, "_measured", fails)
     found = examine(keras.Sequential([keras.Input((None, 3)), layers.LSTM(4)]))
     assert list(found["gain"]) == ["inference"]
     assert found["not_measured"] == "no luck"
@@ -121,7 +121,7 @@ def test_accelerate_is_measured() -> None:
 def test_the_report_begins_with_the_whole_model(printed: Any, monkeypatch) -> None:
     inference = doctor_timing.Gain(22, 11, 3, (2.0, 2.2, 1.9))
     gains = {"inference": inference, "fit": doctor_timing.Gain(30, 12, 1)}
-    monkeypatch.setattr(doctor_whole, "measured", lambda *_: gains.items())
+    monkeypatch.setattr(doctor_whole, "_measured", lambda *_: gains.items())
     fit = {"fit": doctor_timing.Gain(40, 20, 1)}
     monkeypatch.setattr(doctor_whole, "_with_and_without", lambda model, _: run_once(model, fit))
     both = layers.Bidirectional(layers.LSTM(4, name="lstm"), name="both")
@@ -187,7 +187,7 @@ def test_the_model_before_is_the_stock_one(monkeypatch: pytest.MonkeyPatch) -> N
         kinds.extend(type(model.layers[0]) for model in models)
         return iter(())
 
-    monkeypatch.setattr(doctor_whole, "measured", measured)
+    monkeypatch.setattr(doctor_whole, "_measured", measured)
     for layer, is_old in ((ours.LSTM(4), True), (layers.LSTM(4), False)):
         model = keras.Sequential([keras.Input((None, 3)), layer])
         doctor_whole.examine(model, SIZES, True, is_old=is_old)
@@ -195,7 +195,7 @@ def test_the_model_before_is_the_stock_one(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_all_has_what_developers_need(printed: Any, monkeypatch) -> None:
-    monkeypatch.setattr(doctor_whole, "measured", lambda *_: {}.items())
+    monkeypatch.setattr(doctor_whole, "_measured", lambda *_: {}.items())
     text = printed(layers.LSTM(4), options=("--all",))
     assert "(medians of 1)" in " ".join(text.split())
     for name in ("instruction set", "threads", "GPU kernels"):
@@ -217,7 +217,7 @@ def test_the_lines_to_paste_work(printed: Any) -> None:
 
 def test_nothing_to_paste_where_the_conversion_is_slower(printed: Any, monkeypatch) -> None:
     slower = doctor_timing.Gain(1, 2, 1)
-    monkeypatch.setattr(doctor_whole, "measured", lambda *_: [("inference", slower)])
+    monkeypatch.setattr(doctor_whole, "_measured", lambda *_: [("inference", slower)])
     text = printed(layers.LSTM(4))
     assert "  model   1 → 2 ms for a batch of 32, 0.5 times as fast (one round)\n" in text
     assert "  fit     not measured: it has no weights to train\n" in text

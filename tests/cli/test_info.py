@@ -48,8 +48,8 @@ def table() -> str:
 def test_caches_and_rates_are_for_those_who_ask() -> None:
     found = facts(run("info", "--all").partition("\n\n")[0])
     cpu = _library.cpu_info()
-    assert found["caches"] == info.words_of_caches(cpu["caches"])
-    assert found["rates"] == info.words_of_rates(cpu["rates"])
+    assert found["caches"] == info._words_of_caches(cpu["caches"])
+    assert found["rates"] == info._words_of_rates(cpu["rates"])
     assert "next" not in found
 
 
@@ -114,7 +114,7 @@ def test_caches_are_those_of_sysfs() -> None:
 def test_caches_in_words() -> None:
     caches = {"l1": 48 << 10, "l2": 1280 << 10, "shared": 33 << 20}
     words = "L1 48 KiB, L2 1.25 MiB a processor; shared 33 MiB"
-    assert info.words_of_caches(caches) == words
+    assert info._words_of_caches(caches) == words
 
 
 def test_rates() -> None:
@@ -128,7 +128,7 @@ def test_rates() -> None:
 
 def test_rates_in_words() -> None:
     rates = {"multiply_add": 0.1234, "l2_byte": 0.00471, "shared_byte": 0.0058}
-    assert info.words_of_rates(rates) == (
+    assert info._words_of_rates(rates) == (
         "0.123 ns a vector multiply-add, 0.0047 ns a byte of L2, 0.0058 ns more of the shared "
         "cache; measured, used for weights that exceed L2"
     )
@@ -234,7 +234,7 @@ def test_no_kernel_of_a_device_that_is_not_there_is_called_available(table: str)
 def test_kernels_of_a_device_that_is_there(monkeypatch) -> None:
     gpu = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind=None: [gpu])
-    _, *rows = info.kernel_table(["LSTMBlockCell"])
+    _, *rows = info._kernel_table(["LSTMBlockCell"])
     assert ("LSTMBlockCell", "CPU", "no CPU here", "-", "no CPU here", "-") in rows
 
 
@@ -271,12 +271,12 @@ def test_a_gpu_and_its_records_in_words(monkeypatch, tmp_path, capsys) -> None:
 def test_table_tells_missing_kernels() -> None:
     # TensorFlow has its own LSTMBlockCell for half and float only, and it has no kernel for an op
     # that does not exist.
-    _, *rows = info.kernel_table(["LSTMBlockCell", "NoSuchOp"])
+    _, *rows = info._kernel_table(["LSTMBlockCell", "NoSuchOp"])
     assert ("LSTMBlockCell", "CPU", "yes", "-", "yes", "-") in rows
     assert ("NoSuchOp", "none", "-", "-", "-", "-") in rows
 
 
 def test_own_ops_are_those_of_the_package_alone() -> None:
-    ops = info.own_ops()
+    ops = info._own_ops()
     assert {f"TfLstmOps>{op}" for op in BLOCK_CELL_OPS} <= set(ops)
     assert all(op.startswith("TfLstmOps>") for op in ops)

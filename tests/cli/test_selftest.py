@@ -28,9 +28,9 @@ def test_a_report_of_the_cpu_begins_with_the_processor():
 
 def test_time_left():
     """The mean of those that have run, once there are five."""
-    assert selftest.time_left(4, 100, 8.0) == ""
-    assert selftest.time_left(5, 20, 10.0) == ", 30 s left"
-    assert selftest.time_left(10, 160, 20.0) == ", 5 min left"
+    assert selftest._time_left(4, 100, 8.0) == ""
+    assert selftest._time_left(5, 20, 10.0) == ", 30 s left"
+    assert selftest._time_left(10, 160, 20.0) == ", 5 min left"
 
 
 def test_the_name_of_a_processor(tmp_path, monkeypatch):
@@ -39,8 +39,8 @@ def test_the_name_of_a_processor(tmp_path, monkeypatch):
     monkeypatch.setattr(_gpu.platform, "processor", lambda: "")
     monkeypatch.setattr(_gpu.platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(_gpu, "_CPU_INFO", tmp_path / "cpuinfo")
-    assert _gpu.processor() == "aarch64"
+    assert _gpu._processor() == "aarch64"
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50.00\n")
-    assert _gpu.processor() == "aarch64"
+    assert _gpu._processor() == "aarch64"
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD EPYC \nmodel name\t: b\n")
-    assert _gpu.processor() == "AMD EPYC"
+    assert _gpu._processor() == "AMD EPYC"

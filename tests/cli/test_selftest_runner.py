@@ -230,7 +230,7 @@ def test_there_are_checks_of_every_op_and_type():
 
 def test_no_gradient_of_rounded_kinks_is_compared(monkeypatch):
     """A rounded value of the other sign has another gradient as a whole."""
-    monkeypatch.setattr(ops, "has_kernel", lambda *_: True)
+    monkeypatch.setattr(ops, "_has_kernel", lambda *_: True)
     monkeypatch.setattr(_gpu, "_status", _gpu.Status(True, "forced", "", cuda=True))
     names = [c.name for c in ops.checks("GPU:0") if "rnn_relu" in c.name]
     assert names == [f"CudnnRNNV3: rnn_relu, {dtype}" for dtype in ("float32", "float64")]

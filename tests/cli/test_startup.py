@@ -18,7 +18,7 @@ def no_level(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_log_is_hidden_and_stderr_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    with startup.quiet_tensorflow():
+    with startup._quiet_tensorflow():
         os.write(2, NOISE)
     os.write(2, b"after")
     assert capfd.readouterr().err == "after"
@@ -26,7 +26,7 @@ def test_log_is_hidden_and_stderr_comes_back(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_a_failed_import_shows_the_log(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ImportError), startup.quiet_tensorflow():
+    with pytest.raises(ImportError), startup._quiet_tensorflow():
         os.write(2, NOISE)
         raise ImportError
     assert capfd.readouterr().err == NOISE.decode()
@@ -36,7 +36,7 @@ def test_level_set_by_the_user_wins(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-    with startup.quiet_tensorflow():
+    with startup._quiet_tensorflow():
         os.write(2, NOISE)
     assert capfd.readouterr().err == NOISE.decode()
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"

@@ -18,7 +18,7 @@ SOURCE = build.ROOT / "cc" / "tf" / "cuda" / "stream_library" / "stream.cc"
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stream") / "stream.so"
-    _cuda_stream.compile_library(SOURCE, path)
+    _cuda_stream._compile_library(SOURCE, path)
     return path
 
 

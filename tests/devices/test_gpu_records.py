@@ -54,21 +54,21 @@ def test_calls_take_ops_of_tensorflow_on_cuda_only(decide, tmp_path, monkeypatch
 
 def test_calls_with_a_kernel(decide):
     decide(CARD)
-    assert not _placement.has_kernel("KerasLSTM")
+    assert not _placement._has_kernel("KerasLSTM")
     _gpu.write_record(CARD, [])
     decide(CARD)
     none, some = tf.zeros([0]), tf.ones([4, 2, 3])
-    assert _placement.has_kernel("KerasLSTM", {"recurrent_dropout": none})
-    assert not _placement.has_kernel("KerasLSTM", {"recurrent_dropout": some})
-    assert not _placement.has_kernel("KerasLSTM", {"projection": some})
-    assert not _placement.has_kernel(
+    assert _placement._has_kernel("KerasLSTM", {"recurrent_dropout": none})
+    assert not _placement._has_kernel("KerasLSTM", {"recurrent_dropout": some})
+    assert not _placement._has_kernel("KerasLSTM", {"projection": some})
+    assert not _placement._has_kernel(
         "KerasLSTM", {"activation": "relu", "recurrent_activation": "tanh"}
     )
-    assert not _placement.has_kernel("KerasGRU")
-    assert not _placement.has_kernel("KerasLayerNormLSTM")
-    assert not _placement.has_kernel("CudnnRNNParamsToCanonical")
-    assert _placement.has_kernel("CudnnRNNV3", {"input": tf.ones([1])})
-    assert not _placement.has_kernel("CudnnRNNV3", {"input": tf.ones([1], tf.bfloat16)})
+    assert not _placement._has_kernel("KerasGRU")
+    assert not _placement._has_kernel("KerasLayerNormLSTM")
+    assert not _placement._has_kernel("CudnnRNNParamsToCanonical")
+    assert _placement._has_kernel("CudnnRNNV3", {"input": tf.ones([1])})
+    assert not _placement._has_kernel("CudnnRNNV3", {"input": tf.ones([1], tf.bfloat16)})
 
 
 def test_a_package_without_the_library(monkeypatch):

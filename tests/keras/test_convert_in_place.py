@@ -10,7 +10,7 @@ from keras import layers
 
 import tf_lstm_ops
 from tf_lstm_ops import _keras_private
-from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, convert_model, counterparts, fallback_reasons
+from tf_lstm_ops.keras import GRU, LSTM, LSTMCell, convert, convert_model, fallback_reasons
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 
 from .convert_models import (
@@ -229,7 +229,7 @@ def test_after_an_error_nothing_has_changed(x, rng, monkeypatch, to):
     if to == "stock":
         convert_model(model, in_place=True)
     before, attributes = classes(model), [set(vars(a)) for a in model._flatten_layers()]
-    wanted, become, count = outputs(model, x), counterparts._become, 0
+    wanted, become, count = outputs(model, x), convert._become, 0
 
     def fails_at_the_third(layer, *arguments):
         nonlocal count
@@ -238,7 +238,7 @@ def test_after_an_error_nothing_has_changed(x, rng, monkeypatch, to):
         if count == 3:
             raise RuntimeError("a class of the user's")
 
-    monkeypatch.setattr(counterparts, "_become", fails_at_the_third)
+    monkeypatch.setattr(convert, "_become", fails_at_the_third)
     with pytest.raises(RuntimeError):
         convert_model(model, to=to, in_place=True)
     assert classes(model) == before

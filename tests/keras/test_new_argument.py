@@ -65,8 +65,8 @@ def test_weights_of_other_formats_do_not_have_it(layer: Any) -> None:
 def test_cuda_kernels_do_not_have_it(layer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that another machine may load places such a call on the CPU."""
     monkeypatch.setattr(_gpu, "status", lambda: _gpu.Status(True, "forced", "", cuda=True))
-    assert _placement.has_kernel("KerasLSTM", {"cell_clip": 1.0})
-    assert not _placement.has_kernel("KerasLSTM", {"cell_clip": 1.0, "zoneout_c": 0.3})
+    assert _placement._has_kernel("KerasLSTM", {"cell_clip": 1.0})
+    assert not _placement._has_kernel("KerasLSTM", {"cell_clip": 1.0, "zoneout_c": 0.3})
 
 
 def test_no_op_that_ignores_it(unlisted: Any) -> None:

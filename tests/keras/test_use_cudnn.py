@@ -66,5 +66,5 @@ LSTM_CALL = {"x": tf.zeros([1, 1, 1]), "go_backwards": True, "training": False}
 def test_cudnn_takes_no_argument_that_it_does_not_know(name, covered, lacked, monkeypatch):
     known = op_definitions.defaults("KerasLSTM")
     monkeypatch.setattr(op_definitions, "defaults", lambda _: {**known, "zoneout": 0.0})
-    assert cudnn_path.covers("KerasLSTM", {**LSTM_CALL, name: covered})
-    assert not cudnn_path.covers("KerasLSTM", {**LSTM_CALL, name: lacked})
+    assert cudnn_path._covers("KerasLSTM", {**LSTM_CALL, name: covered})
+    assert not cudnn_path._covers("KerasLSTM", {**LSTM_CALL, name: lacked})

@@ -26,11 +26,11 @@ def inputs_of(arguments, mask, dtype="float64"):
 
 
 def forward(case, inputs):
-    return mpsgraph.mpsgraph_lstm(*inputs, **case.attributes)
+    return mpsgraph._mpsgraph_lstm(*inputs, **case.attributes)
 
 
 def gradients(case, inputs, upstream):
-    return mpsgraph.mpsgraph_lstm_gradients(inputs, list(upstream), **case.attributes)
+    return mpsgraph._mpsgraph_lstm_gradients(inputs, list(upstream), **case.attributes)
 
 
 def random_point(rng, case, dtype="float64"):

@@ -10,7 +10,7 @@ from tf_lstm_ops.cli import info
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "TfLstmOps>"
-OPS = {op.removeprefix(NAMESPACE) for op in info.own_ops()}
+OPS = {op.removeprefix(NAMESPACE) for op in info._own_ops()}
 
 
 def test_every_op_belongs_to_one_dialect() -> None:

@@ -82,7 +82,7 @@ def test_quantized(rng: np.random.Generator, axis: int) -> None:
     matrix[:, 3] = 0
     matrix = matrix if axis == 0 else np.ascontiguousarray(matrix.T)
     with np.errstate(divide="raise", invalid="raise"):
-        q, scales = quantization.quantized(matrix, axis)
+        q, scales = quantization._quantized(matrix, axis)
     wide = matrix.astype(np.float64)
     largest = np.abs(wide).max(axis)
     assert q.dtype == np.int8 and scales.dtype == np.float32 and q.shape == matrix.shape
@@ -97,7 +97,7 @@ def test_quantized(rng: np.random.Generator, axis: int) -> None:
 @pytest.mark.parametrize("value", [1e-45, 1e-44, 1e-40, 3.4e38, 0.0, -0.0])
 def test_quantized_at_the_limits(value: float) -> None:
     matrix = np.array([[value, -value], [value / 2, value]], np.float32)
-    q, scales = quantization.quantized(matrix)
+    q, scales = quantization._quantized(matrix)
     assert np.isfinite(scales).all() and np.abs(q.astype(int)).max() <= 127
     # A subnormal scale has few bits: at most half of the smallest number for each step.
     np.testing.assert_allclose(q * scales.astype(float), matrix, rtol=0.01, atol=127 * 2.0**-149)

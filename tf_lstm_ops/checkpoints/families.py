@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tf_lstm_ops import _cells
-from tf_lstm_ops.checkpoints import cells, forget_biases, names
+from tf_lstm_ops.checkpoints import cells
 from tf_lstm_ops.checkpoints.cells import Cell, Layout, Roles
-from tf_lstm_ops.files.contents import Contents
+from tf_lstm_ops.files.contents import Contents, Variable
+
+# An array of a cell: the pattern of its name, of which the first group is the cell's name, and
+# its role, in which {n} stands for a group. The first pattern that fits counts.
+_ARRAYS: tuple[tuple[str, str], ...] = (
+    # PyTorch. The module may be the whole file, without a name.
+    (r"(?:(.*)\.)?((?:weight|bias)_(?:ih|hh|hr|peephole)(?:_l\d+(?:_reverse)?)?)", "torch {2}"),
+    # The weights of Keras 3 have numbers.
+    (r"(.*)/vars/(\d+)", "keras {2}"),
+    # Keras 1: an array of each gate.
+    (r"(.*)_([WUb])_([ifcozrh])", "keras1 {2}{3}"),
+    # The GRU of TensorFlow 1, and before 1.0.
+    (r"(.*)/[Gg]ates/(?:Linear/)?(?:kernel|weights|Matrix)", "gates kernel"),
+    (r"(.*)/[Gg]ates/(?:Linear/)?(?:bias|biases|Bias)", "gates bias"),
+    (r"(.*)/[Cc]andidate/(?:Linear/)?(?:kernel|weights|Matrix)", "candidate kernel"),
+    (r"(.*)/[Cc]andidate/(?:Linear/)?(?:bias|biases|Bias)", "candidate bias"),
+    (r"(.*)/candidate/(input|hidden)_projection/(kernel|bias)", "{2} {3}"),
+    # Layer normalisation: of LayerNormBasicLSTMCell, and of other cells.
+    (r"(.*)/(?:input|transform|forget|output|state)/(?:gamma|beta)", "gate norm"),
+    (r"(.*)/(?:layer_norm|ln_)\w*(?:/(?:var|gamma|beta))?", "norm"),
+    # lingvo.
+    (r"(.*)/wm(?:/var)?", "lingvo kernel"),
+    (r"(.*)/b(?:/var)?", "lingvo bias"),
+    (r"(.*)/w_proj(?:/var)?", "lingvo projection"),
+    (r"(.*)/(?:proj_)?mask(?:/var)?", "lingvo mask"),
+    # The LSTM of TensorFlow 1, and before 1.0, as in ELMo.
+    (r"(.*)/projection(?:/kernel|/weights|_kernel)", "projection"),
+    (r"(.*)/peephole_kernel", "peephole"),  # of tf_lstm_ops.keras.LSTM
+    (r"(.*)/w_([ifo])_diag", "peephole {2}"),
+    (r"(.*)/W_([IFO])_diag", "peephole {2}"),
+    (r"(.*)/W_0", "old kernel"),
+    (r"(.*)/B", "old bias"),
+    (r"(.*)/W_P_0", "old projection"),
+    (r"(.*)/(?:Linear/Matrix|weights)", "kernel"),
+    (r"(.*)/(?:Linear/Bias|biases)", "bias"),
+    # Keras, and TensorFlow 1 from 1.2 on.
+    (r"(.*)/_?(kernel|recurrent_kernel|bias)", "{2}"),
+)
+_PATTERNS = [(re.compile(pattern, re.DOTALL), role) for pattern, role in _ARRAYS]
+
+_SAME = ("Identity", "Enter", "ReadVariableOp")  # what gives its first input on
+_SUMS = ("Add", "AddV2")
+_TO_GATES = ("MatMul", "BiasAdd", "Split", "SplitV", *_SAME, *_SUMS)
+_FUSED = ("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
+_FORGET_GATE = 2  # of i, j, f, o
+_GATES = 4
+
+_Uses = Mapping[str, list[Any]]  # by outputs such as "split:2", nodes
 
 _NO_NORMALISATION = (
     "the cell has layer normalisation, which LSTMWeights does not hold; use tf_lstm_ops.keras.LSTM("
@@ -44,8 +93,8 @@ def cells_of(contents: Contents) -> list[Cell]:
     Returns:
       The layers in the order of the file. What is no recurrent layer is left out.
     """
-    biases = None if contents.graph is None else forget_biases.of_graph(contents.graph)
-    found = names.by_cell(contents.arrays).items()
+    biases = None if contents.graph is None else _forget_biases(contents.graph)
+    found = _by_cell(contents.arrays).items()
     cells = (_cell(name, roles, contents, biases) for name, roles in found)
     return [cell for cell in cells if cell is not None]
 
@@ -184,3 +233,94 @@ def _of_kind(
 
 def _only(roles: Roles, *beginnings: str) -> Roles:
     return {role: roles[role] for role in roles if role.startswith(beginnings)}
+
+
+def _forget_biases(graph: Any) -> dict[str, float]:
+    """What a GraphDef adds to the forget gates of cells, by their names, where that is clear."""
+    nodes = {node.name: node for node in graph.node}
+    uses: collections.defaultdict[str, list[Any]] = collections.defaultdict(list)
+    for node in graph.node:
+        for source in node.input:
+            uses[source if ":" in source else f"{source}:0"].append(node)
+    found = {}
+    for node in graph.node:
+        cell = _cell_of(node.name, ("kernel", "old kernel"))
+        if cell is not None and node.op in ("Const", "VariableV2", "Variable", "VarHandleOp"):
+            values = {*_added(node.name, nodes, uses)}
+            if len(values) == 1 and None not in values:
+                found[cell] = values.pop()
+    return {cell: value for cell, value in found.items() if value is not None}
+
+
+def _added(kernel: str, nodes: Mapping[str, Any], uses: _Uses) -> Iterator[float | None]:
+    """What is added to the forget gates that depend on a kernel; None for something else."""
+    pending, seen = [f"{kernel}:0"], set()
+    while pending:
+        output = pending.pop()
+        for node in uses.get(output, ()):
+            if node.name in seen:
+                continue
+            seen.add(node.name)
+            if node.op in _FUSED:
+                yield node.attr["forget_bias"].f
+            elif node.op in ("Split", "SplitV"):
+                if node.attr["num_split"].i == _GATES:
+                    yield from _of_gate(f"{node.name}:{_FORGET_GATE}", nodes, uses)
+            elif node.op in _TO_GATES:
+                pending.append(f"{node.name}:0")
+
+
+def _of_gate(gate: str, nodes: Mapping[str, Any], uses: _Uses) -> Iterator[float | None]:
+    for node in uses.get(gate, ()):
+        if node.op == "Sigmoid":
+            yield 0.0
+        elif node.op in _SUMS:
+            constants = [_number(source, nodes) for source in node.input[:2]]
+            yield next((value for value in constants if value is not None), None)
+        elif node.op == "Identity":
+            yield from _of_gate(f"{node.name}:0", nodes, uses)
+
+
+def _number(source: str, nodes: Mapping[str, Any]) -> float | None:
+    """The constant scalar of an input."""
+    import tensorflow as tf
+
+    node = nodes.get(source.partition(":")[0])
+    for _ in nodes:  # a graph may have a circle
+        if node is None or node.op not in _SAME or not node.input:
+            break
+        node = nodes.get(node.input[0].partition(":")[0])
+    if node is None or node.op != "Const" or node.attr["value"].tensor.tensor_shape.dim:
+        return None
+    try:
+        return float(tf.make_ndarray(node.attr["value"].tensor))
+    except (TypeError, ValueError, KeyError):  # KeyError: of a dtype that is none
+        return None
+
+
+def _by_cell(variables: Mapping[str, Variable]) -> dict[str, dict[str, Variable]]:
+    """Groups variables by cell and role. Many cells are other layers, such as dense ones."""
+    cells: dict[str, dict[str, Variable]] = {}
+    for name, variable in variables.items():
+        if (found := _role(name)) is not None:
+            cells.setdefault(found[0], {}).setdefault(found[1], variable)
+    return cells
+
+
+def _cell_of(name: str, roles: tuple[str, ...]) -> str | None:
+    """The cell to which an array may belong."""
+    found = _role(name)
+    return found[0] if found is not None and found[1] in roles else None
+
+
+def _role(name: str) -> tuple[str, str] | None:
+    """The cell's name and the array's role; None for a name that no array of a cell has."""
+    if re.match(r"(.*/)?optimizer(_weights)?/", name):
+        return None
+    for pattern, role in _PATTERNS:
+        if match := pattern.fullmatch(name):
+            groups = [text or "" for text in match.groups()]
+            if role == "peephole {2}":
+                groups[1] = groups[1].lower()
+            return groups[0], role.format(name, *groups)
+    return None

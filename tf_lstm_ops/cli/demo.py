@@ -74,40 +74,24 @@ def run(arguments: argparse.Namespace) -> int:
     chart, saved_model = folder / "demo.png", folder / "saved_model"
     plot.save(chart, ours, stock)
     print("\nexports the model and loads it in a new process", flush=True)
-    export(ours.model, saved_model)
-    reloaded = predict_in_fresh_process(saved_model, test.features)
+    _export(ours.model, saved_model)
+    reloaded = _predict_in_fresh_process(saved_model, test.features)
 
     _print_summary(ours, stock)
-    passed = [report_accuracy(ours, stock), report_reload(expected, reloaded)]
+    passed = [_report_accuracy(ours, stock), _report_reload(expected, reloaded)]
     print(f"written        {chart}\n               {saved_model}\n\n{NEXT}")
     return 0 if all(passed) else 1
 
 
-def export(model: keras.Model, folder: Path) -> None:
-    """Writes a model as a SavedModel, without printing its signature.
-
-    Args:
-      model: a built model.
-      folder: the folder to write.
-    """
+def _export(model: keras.Model, folder: Path) -> None:
+    """Writes a model as a SavedModel, without printing its signature."""
     model.export(str(folder), verbose=False)
 
 
-def predict_in_fresh_process(
+def _predict_in_fresh_process(
     saved_model: Path, features: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """Loads a SavedModel in a new Python process and predicts with it.
-
-    Args:
-      saved_model: the folder of the SavedModel.
-      features: [B, T, 12].
-
-    Returns:
-      Probabilities [B, 9].
-
-    Raises:
-      CommandError: the new process failed; its last lines are in the message.
-    """
+    """Loads a SavedModel in a new Python process and predicts with it."""
     with tempfile.TemporaryDirectory() as folder:
         inputs, outputs = Path(folder, "features.npy"), Path(folder, "predictions.npy")
         np.save(inputs, features)
@@ -138,15 +122,8 @@ def _print_summary(ours: Training, stock: Training) -> None:
         print(f"busy           {note}")
 
 
-def report_accuracy(ours: Training, stock: Training) -> bool:
-    """Prints the test accuracy.
-
-    Args:
-      ours, stock: the trainings.
-
-    Returns:
-      Whether ours reaches LEAST_ACCURACY.
-    """
+def _report_accuracy(ours: Training, stock: Training) -> bool:
+    """Prints the test accuracy."""
     accuracy = ours.test[-1].accuracy
     passed = accuracy >= LEAST_ACCURACY
     print(f"test accuracy  {accuracy:.2%}, stock {stock.test[-1].accuracy:.2%}", end="")
@@ -160,16 +137,8 @@ def report_accuracy(ours: Training, stock: Training) -> bool:
     return passed
 
 
-def report_reload(expected: npt.NDArray[np.float32], reloaded: npt.NDArray[np.float32]) -> bool:
-    """Prints whether the reloaded model predicts the same.
-
-    Args:
-      expected: probabilities [B, 9] of the model.
-      reloaded: probabilities [B, 9] of the reloaded model.
-
-    Returns:
-      Whether they are equal bit for bit.
-    """
+def _report_reload(expected: npt.NDArray[np.float32], reloaded: npt.NDArray[np.float32]) -> bool:
+    """Prints whether the reloaded model predicts the same."""
     passed = expected.tobytes() == reloaded.tobytes()
     if passed:
         print(f"reloaded model {expected.size} predictions in a fresh process, equal bit for bit")

@@ -43,18 +43,14 @@ def problems() -> list[Problem]:
     Returns:
       The problems.
     """
-    found = [*package_problems(installed()), *_keras_problems()]
+    found = [*_package_problems(_installed()), *_keras_problems()]
     if _gpu.status().state in _GPU_STATES:
         found.append(Problem(f"The GPU kernels are {_gpu.status().reason}", f"run {_gpu.COMMAND}"))
     return found
 
 
-def installed() -> dict[str, str]:
-    """The packages that Python finds.
-
-    Returns:
-      The versions by normalised name.
-    """
+def _installed() -> dict[str, str]:
+    """The packages that Python finds."""
     return {
         re.sub(r"[-_.]+", "-", name).lower(): each.version
         for each in importlib.metadata.distributions()
@@ -62,15 +58,8 @@ def installed() -> dict[str, str]:
     }
 
 
-def package_problems(versions: Mapping[str, str]) -> Iterator[Problem]:
-    """Finds packages that compete.
-
-    Args:
-      versions: the versions of the installed packages by normalised name.
-
-    Yields:
-      The problems.
-    """
+def _package_problems(versions: Mapping[str, str]) -> Iterator[Problem]:
+    """Finds packages that compete."""
     for what, names in (
         ("builds of TensorFlow", _TENSORFLOWS),
         ("builds of Keras", ("keras", "keras-nightly")),

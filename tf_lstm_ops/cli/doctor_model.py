@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 
 from tf_lstm_ops import _tf_private
-from tf_lstm_ops.cli import CommandError, UsageError, doctor_trial, messages
+from tf_lstm_ops.cli import CommandError, UsageError, messages
 from tf_lstm_ops.export.saved_model import nodes_of
 from tf_lstm_ops.files import hdf5, keras_zip
 from tf_lstm_ops.files.contents import major
 from tf_lstm_ops.keras import load_h5
 from tf_lstm_ops.op_definitions import NAMESPACE
+
+_LIMIT = 300  # seconds
+# What TensorFlow says of an op that has no kernel for the CPU.
+_NO_KERNEL = re.compile(r"OpKernel|Cannot assign a device|not registered")
 
 # How the names of TensorFlow's recurrent ops begin.
 _BLOCK_CELLS = ("BlockLSTM", "LSTMBlockCell")
@@ -90,7 +98,7 @@ def load(path: Path, compiled: bool = False) -> Any:
 def _why(error: Exception, path: Path) -> str:
     """Why Keras cannot load a file, and what to do."""
     text = messages.cause(error)
-    if "Python lambda" in text or messages.has_byte_code(text):
+    if "Python lambda" in text or messages.BYTE_CODE.search(text):
         return (
             "it contains a Python lambda, which Keras does not load because it can run any code. "
             "Use a function with a name, decorate it with "
@@ -135,7 +143,7 @@ def saved_model(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is no SavedModel: {error}") from error
     ops = sorted({node.op for node in nodes})
     own = [op for op in ops if op.startswith(NAMESPACE)]
-    trial = doctor_trial.attempt(path)
+    trial = _attempt(path)
     return {
         "own_ops": own,
         "recurrent_ops": [op for op in ops if op.startswith(_RECURRENT)],
@@ -167,3 +175,81 @@ def _may_be_recurrent(node: Any) -> bool:
     if node.op not in _LOOPS or _OWN_SCOPE in node.name:
         return False
     return re.search(r"(^|/)map(_\d+)?/while(_\d+)?$", node.name) is None
+
+
+class Trial(NamedTuple):
+    """What became of a SavedModel.
+
+    Attributes:
+      loads: whether ``tf.saved_model.load`` takes it.
+      runs: whether its signatures run on the CPU; None: that is not known, as one of them raises
+        another error than that an op has no kernel.
+      reason: the error, in one line; None without one.
+    """
+
+    loads: bool
+    runs: bool | None
+    reason: str | None
+
+
+def _attempt(path: Path) -> Trial:
+    """Loads a SavedModel and runs its signatures on zeros, in a process without this package."""
+    program = f"from __future__ import annotations\n{inspect.getsource(_child)}\n_child()"
+    command = [sys.executable, "-c", program, str(path.resolve())]
+    hidden = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **hidden},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        return Trial(True, None, f"it took more than {_LIMIT} seconds")
+    return _read(done)
+
+
+def _read(done: subprocess.CompletedProcess[str]) -> Trial:
+    """What the process has found."""
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    found: dict[str, Any] = json.loads(lines[-1]) if lines else {"loads": False}
+    error = found.get("error", f"the process ended with {done.returncode}")
+    if error is None:
+        return Trial(True, True, None)
+    reason = messages.one_line(RuntimeError(error))
+    if not found["loads"]:
+        return Trial(False, False, reason)
+    return Trial(True, False if _NO_KERNEL.search(error) else None, reason)
+
+
+def _child() -> None:
+    """The process: prints a document after it has loaded the file, and one at the end.
+
+    It is run from its source alone, so that it imports nothing of this package.
+    """
+    import json
+    import sys
+
+    sys.path[:] = [path for path in sys.path if path]  # no module of the current folder
+    import tensorflow as tf
+
+    def zeros(spec: tf.TensorSpec) -> tf.Tensor:
+        sizes = spec.shape.as_list()
+        shape = [(16 if k else 1) if size is None else size for k, size in enumerate(sizes)]
+        return tf.fill(shape, "") if spec.dtype == tf.string else tf.zeros(shape, spec.dtype)
+
+    loads = False
+    error: str | None = "it has no signatures"
+    try:
+        model = tf.saved_model.load(sys.argv[1])
+        loads = True
+        print("\n" + json.dumps({"loads": True}), flush=True)
+        for function in model.signatures.values():
+            function(**{k: zeros(v) for k, v in function.structured_input_signature[1].items()})
+            error = None
+    except Exception as caught:
+        error = f"{type(caught).__name__}: {caught}"
+    print("\n" + json.dumps({"loads": loads, "error": error}), flush=True)

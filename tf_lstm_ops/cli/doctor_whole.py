@@ -54,7 +54,7 @@ def examine(
     gains: dict[str, Any] = {}
     try:
         with output.silence():
-            for mode, gain in measured((before, after), sizes):
+            for mode, gain in _measured((before, after), sizes):
                 gains[mode] = gain.document()
     except Exception as error:  # a layer of the user's may raise anything
         found["not_measured"] = messages.one_line(error)
@@ -79,7 +79,7 @@ def _accelerated(model: keras.Model, sizes: Sizes) -> dict[str, Any] | None:
 
 def _with_and_without(model: keras.Model, sizes: Sizes) -> Iterator[tuple[str, Gain]]:
     """Measures a model without `accelerate` and with it: "predict", then "fit"."""
-    inputs = random_inputs(model, sizes)
+    inputs = _random_inputs(model, sizes)
     _compile(model)
     targets = tf.nest.map_structure(tf.zeros_like, model(inputs))
     calls = {
@@ -108,37 +108,16 @@ def _with_function(model: keras.Model, name: str, call: Callable[[], Any]) -> Ca
     return run
 
 
-def measured(models: Sequence[keras.Model], sizes: Sizes) -> Iterator[tuple[str, Gain]]:
-    """Measures two models on random inputs.
-
-    Args:
-      models: the model, and the same after the change.
-      sizes: what stands for unknown sizes.
-
-    Yields:
-      "inference", a call in a `tf.function`, then "fit", a step of `train_on_batch` with Adam and
-      the mean squared error, compiled as Keras does it by default; each with the gain.
-
-    Raises:
-      Exception: a model cannot run; a layer of the user's may raise anything.
-    """
-    inputs = random_inputs(models[0], sizes)
+def _measured(models: Sequence[keras.Model], sizes: Sizes) -> Iterator[tuple[str, Gain]]:
+    """Measures two models on random inputs."""
+    inputs = _random_inputs(models[0], sizes)
     yield "inference", interleaved([_call(model, inputs) for model in models])
     if models[0].trainable_variables:
         yield "fit", interleaved([_step(model, inputs) for model in models])
 
 
-def random_inputs(model: keras.Model, sizes: Sizes) -> Any:
-    """Inputs of a model.
-
-    Args:
-      model: a model whose inputs are known, and whose call has one argument.
-      sizes: what stands for unknown sizes.
-
-    Returns:
-      Arrays in the structure of its inputs: normal numbers, or ones of a type of integers; zeros
-      behind the lengths of ``sizes``.
-    """
+def _random_inputs(model: keras.Model, sizes: Sizes) -> Any:
+    """Inputs of a model."""
     sizes = sizes._replace(batch=batch_size(model) or sizes.batch)
     rng = np.random.default_rng(0)
 

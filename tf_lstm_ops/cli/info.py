@@ -32,14 +32,14 @@ def run(arguments: argparse.Namespace) -> int:
     found = facts()
     if arguments.json:
         if arguments.all:
-            head, *rows = kernel_table([*own_ops(), *STOCK_NAMES])
+            head, *rows = _kernel_table([*_own_ops(), *STOCK_NAMES])
             found["kernels"] = [dict(zip(head, row, strict=True)) for row in rows]
         output.print_json(found)
         return 0
     words = "; ".join(f"{layer}: {path}" for layer, path in found["gpu_paths"].items())
     of_processor = [
-        ("caches", words_of_caches(found["caches"])),
-        ("rates", words_of_rates(found["rates"])),
+        ("caches", _words_of_caches(found["caches"])),
+        ("rates", _words_of_rates(found["rates"])),
     ]
     output.print_facts(
         [
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.all:
         print()
-        print("\n".join(output.columns(kernel_table([*own_ops(), *STOCK_NAMES]))))
+        print("\n".join(output.columns(_kernel_table([*_own_ops(), *STOCK_NAMES]))))
     return 0
 
 
@@ -85,21 +85,14 @@ def facts() -> dict[str, Any]:
         **_library.cpu_info(),
         "gpus": [each.get("device_name", "unknown card") for each in details],
         "gpu_kernels": {"on": status.on, "state": status.state, "reason": status.reason},
-        "gpu_paths": gpu_paths(),
+        "gpu_paths": _gpu_paths(),
         "selftests": _gpu.records(),
         "stock_names": list(STOCK_NAMES),
     }
 
 
-def words_of_caches(caches: dict[str, int]) -> str:
-    """The sizes of the caches in words.
-
-    Args:
-      caches: ``caches`` of `_library.cpu_info`.
-
-    Returns:
-      Part of a line.
-    """
+def _words_of_caches(caches: dict[str, int]) -> str:
+    """The sizes of the caches in words."""
     l1, l2, shared = (
         f"{size / 2**20:.4g} MiB" if size >= 2**20 else f"{size / 2**10:.4g} KiB"
         for size in (caches["l1"], caches["l2"], caches["shared"])
@@ -107,15 +100,8 @@ def words_of_caches(caches: dict[str, int]) -> str:
     return f"L1 {l1}, L2 {l2} a processor; shared {shared}"
 
 
-def words_of_rates(rates: dict[str, float]) -> str:
-    """The rates of the processor in words.
-
-    Args:
-      rates: ``rates`` of `_library.cpu_info`.
-
-    Returns:
-      Part of a line.
-    """
+def _words_of_rates(rates: dict[str, float]) -> str:
+    """The rates of the processor in words."""
     return (
         f"{rates['multiply_add']:.3f} ns a vector multiply-add, {rates['l2_byte']:.4f} ns a byte "
         f"of L2, {rates['shared_byte']:.4f} ns more of the shared cache; measured, used for "
@@ -123,12 +109,8 @@ def words_of_rates(rates: dict[str, float]) -> str:
     )
 
 
-def gpu_paths() -> dict[str, str]:
-    """What computes a call of some layers on a GPU.
-
-    Returns:
-      `gpu_path` by layer; empty where Keras does not run on TensorFlow.
-    """
+def _gpu_paths() -> dict[str, str]:
+    """What computes a call of some layers on a GPU."""
     if _keras_backend.problem() is not None:
         return {}
     from tf_lstm_ops.keras import GRU, LSTM, StackedLSTM
@@ -143,25 +125,13 @@ def gpu_paths() -> dict[str, str]:
     return {name: layer.gpu_path for name, layer in layers.items()}
 
 
-def own_ops() -> list[str]:
-    """The ops of this package in TensorFlow's op registry.
-
-    Returns:
-      Their names with namespace, sorted.
-    """
+def _own_ops() -> list[str]:
+    """The ops of this package in TensorFlow's op registry."""
     return sorted(name for name in _tf_private.op_names() if name.startswith(NAMESPACE))
 
 
-def kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
-    """A table of the registered kernels.
-
-    Args:
-      ops: names of ops, with their namespaces.
-
-    Returns:
-      The heading, then one row for each op and device. Under the dtypes with a kernel is ``yes``,
-      or, for example, ``no GPU here`` if TensorFlow has no device of this kind.
-    """
+def _kernel_table(ops: Iterable[str]) -> list[tuple[str, ...]]:
+    """A table of the registered kernels."""
     present = {device.device_type for device in tf.config.list_physical_devices()}
     rows = [("op", "device", *(dtype.name for dtype in DTYPES))]
     for op in ops:

@@ -8,7 +8,7 @@ from typing import Any
 from tf_lstm_ops._capacity import WHY_LOW, Capacity
 
 # A code object as Keras writes it into a configuration: marshal's bytes, encoded with base64.
-_BYTE_CODE = re.compile(r"'(?:4w|Yw)[\w+/=\\]{20,}'")
+BYTE_CODE = re.compile(r"'(?:4w|Yw)[\w+/=\\]{20,}'")
 _COLOURS = re.compile(r"\x1b\[\d*m")
 
 
@@ -24,18 +24,6 @@ def cause(error: Exception) -> str:
     return str(error).rpartition("Exception encountered: ")[2]
 
 
-def has_byte_code(text: str) -> bool:
-    """Whether a message shows a function without a name, which only its byte code describes.
-
-    Args:
-      text: the message.
-
-    Returns:
-      True if it does.
-    """
-    return bool(_BYTE_CODE.search(text))
-
-
 def one_line(error: Exception, limit: int = 400) -> str:
     """The message of an error on one line, without byte code.
 
@@ -46,7 +34,7 @@ def one_line(error: Exception, limit: int = 400) -> str:
     Returns:
       The message; the type of the error if it has none.
     """
-    text = _COLOURS.sub("", _BYTE_CODE.sub("'...'", cause(error)))
+    text = _COLOURS.sub("", BYTE_CODE.sub("'...'", cause(error)))
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= limit else f"{text[:limit]}..."
 

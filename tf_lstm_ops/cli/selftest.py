@@ -124,7 +124,7 @@ def _run_checks(device: str, limit: float, report: _Report) -> Outcomes:
     start = time.monotonic()
     for name, result, number, count in runner.outcomes(device, limit):
         if result is None:
-            left = time_left(number - 1, count, time.monotonic() - start)
+            left = _time_left(number - 1, count, time.monotonic() - start)
             report(f"[{number}/{count}{left}] {name} ... ", end="")
             continue
         report(_verdict(result))
@@ -134,17 +134,8 @@ def _run_checks(device: str, limit: float, report: _Report) -> Outcomes:
     return outcomes
 
 
-def time_left(done: int, count: int, seconds: float) -> str:
-    """The time that the other checks take, if they take as long as those before.
-
-    Args:
-      done: the number of checks that have run.
-      count: the number of all checks.
-      seconds: what those that have run took together.
-
-    Returns:
-      Such as ", 95 s left" or ", 3 min left"; empty after fewer than five checks.
-    """
+def _time_left(done: int, count: int, seconds: float) -> str:
+    """The time that the other checks take, if they take as long as those before."""
     if done < 5:
         return ""
     left = seconds / done * (count - done)

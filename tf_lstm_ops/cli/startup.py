@@ -38,7 +38,7 @@ def load() -> None:
     os.environ["KERAS_BACKEND"] = "tensorflow"
     output.progress("imports TensorFlow")
     try:
-        with quiet_tensorflow():
+        with _quiet_tensorflow():
             _start.load()
     except ImportError as error:
         raise CommandError(str(error)) from error
@@ -67,15 +67,12 @@ def _end(kind: type[BaseException], error: BaseException, traceback: TracebackTy
 
 
 @contextmanager
-def quiet_tensorflow() -> Iterator[None]:
+def _quiet_tensorflow() -> Iterator[None]:
     """A context that hides TensorFlow's own log while TensorFlow is imported.
 
     TensorFlow 2.21 writes the first lines of its log regardless of TF_CPP_MIN_LOG_LEVEL. Therefore
     the file descriptor itself is redirected. The hidden text is printed if the import fails.
     Nothing is hidden if the user has set TF_CPP_MIN_LOG_LEVEL.
-
-    Yields:
-      None.
     """
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         yield

@@ -20,7 +20,7 @@ from tf_lstm_ops.cudnn_layout import Model
 _INPUTS = ("input", "input_h", "input_c", "params")
 
 
-def rnn(
+def _rnn(
     *,
     version: int,
     sequence_lengths: tf.Tensor | None = None,
@@ -34,18 +34,6 @@ def rnn(
 
     The random values of dropout are TensorFlow's, from the same seeds; if both are 0, TensorFlow
     chooses them.
-
-    Args:
-      version: 1, 2 or 3.
-      sequence_lengths: of V3.
-      is_training, dropout, seed, seed2: the ops' attributes.
-      **others: the other inputs and attributes.
-
-    Returns:
-      The op's outputs. reserve_space is empty: the gradient is that of the plain ops.
-
-    Raises:
-      ValueError: two shapes do not fit together, or a size that must be static is not.
     """
     input, input_h, input_c, params = (others[name] for name in _INPUTS)
     settings = model_attributes(others)
@@ -65,23 +53,10 @@ def rnn(
     return results
 
 
-def rnn_backprop(
+def _rnn_backprop(
     *, sequence_lengths: tf.Tensor | None = None, dropout: float, **others: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNBackprop, V2 and V3. The forward pass is computed again.
-
-    Args:
-      sequence_lengths: of V3.
-      dropout: the ops' attribute.
-      **others: the other inputs and attributes. The outputs of the forward pass are not read.
-
-    Returns:
-      The op's outputs.
-
-    Raises:
-      ValueError: there is dropout, whose mask reserve_space has in the kernel's own format; or as
-        `rnn`.
-    """
+    """CudnnRNNBackprop, V2 and V3. The forward pass is computed again."""
     input, input_h, input_c, params = (others[name] for name in _INPUTS)
     settings = model_attributes(others)
     model = checked_model(input, input_h, input_c, sequence_lengths, settings)
@@ -132,11 +107,7 @@ def checked_model(
 
 
 def _params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
-    """CudnnRNNParamsSize, [1] of the type S.
-
-    Raises:
-      InvalidArgumentError: the size does not fit into S.
-    """
+    """CudnnRNNParamsSize, [1] of the type S."""
     size = _model_of_sizes(**model).size()
     if size > S.max:  # tf.constant would drop the high bits
         text = f"params has {size} elements, which overflows {S.name}"
@@ -147,11 +118,7 @@ def _params_size(*, S: tf.DType, **model: Any) -> list[tf.Tensor]:
 def _canonical_to_params(
     *, weights: list[tf.Tensor], biases: list[tf.Tensor], **model: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNCanonicalToParams and V2. The buffer is in the order of the lists.
-
-    Raises:
-      ValueError: a list is of another length, or a tensor of another size.
-    """
+    """CudnnRNNCanonicalToParams and V2. The buffer is in the order of the lists."""
     flat = []
     for name, values, shapes in _canonical(model, weights=weights, biases=biases):
         for n, (value, shape) in enumerate(zip(values, shapes, strict=True)):
@@ -167,11 +134,7 @@ def _canonical_to_params(
 def _params_to_canonical(
     *, params: tf.Tensor, num_params_weights: int, num_params_biases: int, **model: Any
 ) -> list[tf.Tensor]:
-    """CudnnRNNParamsToCanonicalV2: the weights, then the biases.
-
-    Raises:
-      ValueError: a list is of another length.
-    """
+    """CudnnRNNParamsToCanonicalV2: the weights, then the biases."""
     counts = {"weights": range(num_params_weights), "biases": range(num_params_biases)}
     shapes = [shape for _, _, each in _canonical(model, **counts) for shape in each]
     values = tf.split(params, [math.prod(shape) for shape in shapes])
@@ -200,9 +163,6 @@ def _model_of_sizes(**given: Any) -> Model:
 def _canonical(given: dict[str, Any], **lists: Any) -> list[tuple[str, Any, list[tuple[int, ...]]]]:
     """For weights and biases the name, the list given and the shapes that are due: one for each
     gate of each region of the buffer, in its order.
-
-    Raises:
-      ValueError: a list is of another length.
     """
     model = _model_of_sizes(**given)
     due: dict[str, list[tuple[int, ...]]] = {"weights": [], "biases": []}
@@ -219,12 +179,12 @@ def _canonical(given: dict[str, Any], **lists: Any) -> list[tuple[str, Any, list
 
 
 COMPOSITES: dict[str, Composite] = {
-    "CudnnRNN": functools.partial(rnn, version=1),
-    "CudnnRNNV2": functools.partial(rnn, version=2),
-    "CudnnRNNV3": functools.partial(rnn, version=3),
-    "CudnnRNNBackprop": rnn_backprop,
-    "CudnnRNNBackpropV2": rnn_backprop,
-    "CudnnRNNBackpropV3": rnn_backprop,
+    "CudnnRNN": functools.partial(_rnn, version=1),
+    "CudnnRNNV2": functools.partial(_rnn, version=2),
+    "CudnnRNNV3": functools.partial(_rnn, version=3),
+    "CudnnRNNBackprop": _rnn_backprop,
+    "CudnnRNNBackpropV2": _rnn_backprop,
+    "CudnnRNNBackpropV3": _rnn_backprop,
     "CudnnRNNParamsSize": _params_size,
     "CudnnRNNCanonicalToParams": _canonical_to_params,
     "CudnnRNNCanonicalToParamsV2": _canonical_to_params,

@@ -118,41 +118,16 @@ def _run(
     return _Results(*cast(both, dtype))
 
 
-def mpsgraph_lstm(*inputs: tf.Tensor, **attributes: Any) -> list[tf.Tensor]:
-    """MPSGraphLSTM with all its results. The mask has no gradient.
-
-    Args:
-      *inputs: those of the op; an absent one has the shape [0].
-      **attributes: the op's attributes but produce_cell and training.
-
-    Returns:
-      output, cell, z_state.
-
-    Raises:
-      ValueError: the cell size is not static.
-    """
+def _mpsgraph_lstm(*inputs: tf.Tensor, **attributes: Any) -> list[tf.Tensor]:
+    """MPSGraphLSTM with all its results. The mask has no gradient."""
     results = _run(list(inputs), **attributes)
     return [results.output, results.cell, results.z_state]
 
 
-def mpsgraph_lstm_gradients(
+def _mpsgraph_lstm_gradients(
     inputs: list[tf.Tensor], output_grads: list[tf.Tensor], **attributes: Any
 ) -> list[tf.Tensor]:
-    """MPSGraphLSTMGradients. The forward pass is computed again.
-
-    Args:
-      inputs: the inputs of mpsgraph_lstm.
-      output_grads: gradients of output, the final state and cell of each direction, cell and
-        z_state; all but the first may be absent.
-      **attributes: the op's attributes.
-
-    Returns:
-      Gradients of source, recurrent_weight, input_weight, bias, peephole, init_state and init_cell,
-      [0] for those that are absent.
-
-    Raises:
-      ValueError: the cell size is not static.
-    """
+    """MPSGraphLSTMGradients. The forward pass is computed again."""
     differentiated = (0, 1, 2, 3, 7, 4, 5)
     present = [n for n in differentiated if not is_absent(inputs[n])]
     given = [n for n, grad in enumerate(output_grads) if not is_absent(grad)]
@@ -177,7 +152,7 @@ _FORWARD, _BACKWARD = "MPSGraphLSTM", "MPSGraphLSTMGradients"
 
 def _forward_op(*, produce_cell: bool, training: bool, **arguments: Any) -> list[tf.Tensor]:
     inputs = [arguments.pop(name) for name in op_definitions.inputs(_FORWARD)]
-    output, cell, z_state = mpsgraph_lstm(*inputs, **arguments)
+    output, cell, z_state = _mpsgraph_lstm(*inputs, **arguments)
     none = tf.zeros([0], output.dtype)
     return [output, cell if produce_cell or training else none, z_state if training else none]
 
@@ -187,7 +162,7 @@ def _gradient_op(*, z_state: tf.Tensor, cell_output_fwd: Any, **arguments: Any) 
     inputs = [arguments.pop(name) for name in op_definitions.inputs(_FORWARD)]
     names = [name for name in op_definitions.inputs(_BACKWARD) if name.endswith("_gradient")]
     output_grads = [arguments.pop(name) for name in names]
-    return mpsgraph_lstm_gradients(inputs, output_grads, **arguments)
+    return _mpsgraph_lstm_gradients(inputs, output_grads, **arguments)
 
 
 COMPOSITES: dict[str, Composite] = {_FORWARD: _forward_op, _BACKWARD: _gradient_op}

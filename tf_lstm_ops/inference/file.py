@@ -165,15 +165,8 @@ class Summary:
     output_structure: int = 0
 
 
-def aligned(size: int) -> Array:
-    """Makes an array whose memory begins at a multiple of `ALIGNMENT`.
-
-    Args:
-      size: bytes.
-
-    Returns:
-      uint8 [size], zero.
-    """
+def _aligned(size: int) -> Array:
+    """Makes an array whose memory begins at a multiple of `ALIGNMENT`."""
     memory = np.zeros(size + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size]
@@ -295,7 +288,7 @@ def _written(
                 places.append((offset, np.ascontiguousarray(state, "<f4")))
                 initial[k], offset = offset, _padded(offset + places[-1][1].nbytes)
         parts += [_record(layer, offsets, initial), rest]
-    content = aligned(offset)
+    content = _aligned(offset)
     start = np.frombuffer(b"".join((header(offset), *parts)), np.uint8)
     content[: start.size] = start
     for place, array in places:

@@ -142,15 +142,8 @@ def with_lengths(content: bytes) -> bytes:
 _EMPTY = packed(FLOAT32, ()) + addresses(0, 0)
 
 
-def unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Reads what the library wrote to structs tf_lstm_ops_array.
-
-    Args:
-      content: their bytes.
-
-    Yields:
-      The type and the shape of each.
-    """
+def _unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Reads what the library wrote to structs tf_lstm_ops_array."""
     for start in range(0, len(content), _SIZE):
         _, kind, rank, _, *shape = _ARRAY.unpack_from(content, start)
         yield kind, tuple(shape[:rank])
@@ -171,7 +164,7 @@ def described(kind: str, handle: ctypes.c_void_p, index: int) -> tuple[int, tupl
     name = ctypes.c_char_p()
     names = () if kind == "state" else (ctypes.addressof(name),)
     call(f"session_get_{kind}", handle, index, ctypes.addressof(array), *names)
-    ((number, shape),) = unpacked(array.raw)
+    ((number, shape),) = _unpacked(array.raw)
     return number, shape, (name.value or b"").decode("utf-8", "replace")
 
 
@@ -196,7 +189,7 @@ def inferred(
     outputs = ctypes.create_string_buffer(_EMPTY * count, _SIZE * count)
     address = ctypes.addressof(outputs)
     call("session_infer_shapes", handle, given, len(inputs), address, count, names=names)
-    return [shape for _, shape in unpacked(outputs.raw)]
+    return [shape for _, shape in _unpacked(outputs.raw)]
 
 
 _POINTER, _INT64, _INT32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tf_lstm_ops.inference import file, layers
 from tf_lstm_ops.inference.graph import Value, lower
-from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference.layers.activations import Activation, PReLU
+from tf_lstm_ops.inference.layers.base import Identity, Input
+from tf_lstm_ops.inference.layers.products import Embedding
 from tf_lstm_ops.inference.layers.recurrent import layer_class
+from tf_lstm_ops.inference.layers.shapes import Masking
 from tf_lstm_ops.weights import GRUWeights, LSTMWeights, RNNWeights
+
+_KEEP_SIZE = (file.PADDING, file.POOLING, file.UPSAMPLING)  # the number of features
 
 _WEIGHTS = (LSTMWeights, GRUWeights, RNNWeights)
 
@@ -17,7 +23,8 @@ def graph_of(chain: Any) -> file.Graph:
     """The graph of a chain.
 
     Args:
-      chain: a layer or what `layer_of` takes, or a list of them. Its first element may be a
+      chain: a layer; weights of `tf_lstm_ops.weights`, whose layer returns all steps; the pair of
+        a kernel [I, units] and a bias [units]; or a list of them. Its first element may be a
         `layers.Input`.
 
     Returns:
@@ -28,7 +35,7 @@ def graph_of(chain: Any) -> file.Graph:
       TypeError: an element is no layer.
     """
     elements = chain if isinstance(chain, list | tuple) and not _is_pair(chain) else [chain]
-    rest = [layer_of(element) for element in elements]
+    rest = [_layer_of(element) for element in elements]
     x = rest.pop(0) if rest and isinstance(rest[0], Value) else None
     together = layers.Chain(rest) if rest or x is None else layers.Identity()
     x = x or input_of(rest)
@@ -42,26 +49,15 @@ def is_chain(model: Any) -> bool:
       model: the argument.
 
     Returns:
-      True for what `layer_of` takes, and for lists that have it but no layer of Keras.
+      True for what `graph_of` takes, unless a layer of Keras is in a list.
     """
     elements = [model] if _is_element(model) or not isinstance(model, list | tuple) else model
     has_keras = any(hasattr(element, "get_weights") for element in elements)
     return any(map(_is_element, elements)) and not has_keras
 
 
-def layer_of(element: Any) -> Any:
-    """The layer of arrays.
-
-    Args:
-      element: weights of `tf_lstm_ops.weights`, whose layer returns all steps; the pair of a kernel
-        [I, units] and a bias [units]; or anything else.
-
-    Returns:
-      The layer; anything else as it is.
-
-    Raises:
-      ValueError: a shape is wrong.
-    """
+def _layer_of(element: Any) -> Any:
+    """The layer of weights or arrays; anything else as it is."""
     if isinstance(element, _WEIGHTS):
         return layer_class(element)(element, return_sequences=True)
     return layers.Dense(*element) if _is_pair(element) else element
@@ -75,3 +71,32 @@ def _is_pair(element: Any) -> bool:
 
 def _is_element(element: Any) -> bool:
     return isinstance(element, (Value, layers.Layer, *_WEIGHTS)) or _is_pair(element)
+
+
+def input_of(chain: Sequence[Any]) -> Value:
+    """The input of a chain of layers that does not begin with one.
+
+    Args:
+      chain: layers, one or more.
+
+    Returns:
+      [B, T] of type int32 for an Embedding, else [B, T, I].
+
+    Raises:
+      ValueError: the layers do not say how many features its input has.
+    """
+    if isinstance(chain[0], Embedding):
+        return Input((None,), "int32")
+    for layer in chain:
+        record = getattr(layer, "record", None) or next(iter(getattr(layer, "records", ())), None)
+        size = 0 if record is None else record.input_size
+        least = 2 if isinstance(layer, PReLU) else 1  # one factor is for any size
+        if size >= least:
+            return Input((None, size))
+        keeps_size = record is not None and record.kind in _KEEP_SIZE
+        if not keeps_size and not isinstance(layer, Activation | Identity | Masking | PReLU):
+            break
+    raise ValueError(
+        f"the size of the input is not known from {chain[0].name}. Begin the layers with "
+        "layers.Input"
+    )

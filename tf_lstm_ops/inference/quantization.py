@@ -12,19 +12,11 @@ Array = npt.NDArray[Any]
 _LARGEST = np.float32(127)  # of the integers; -128 is not used
 
 
-def quantized(matrix: Array, axis: int = 0) -> tuple[Array, Array]:
+def _quantized(matrix: Array, axis: int = 0) -> tuple[Array, Array]:
     """Symmetric integers of a matrix, with the scale of each column or row.
 
     A weight is q * scale. The scale is the largest absolute value over 127. A column of zeros has
     the scale 0.
-
-    Args:
-      matrix: float32 [depth, columns], finite.
-      axis: 0 for a scale of each column, 1 for a scale of each row.
-
-    Returns:
-      q: int8 [depth, columns], from -127 to 127.
-      scales: float32 [columns]; with axis 1 [depth].
     """
     largest = np.maximum(matrix.max(axis, initial=0), -matrix.min(axis, initial=0))
     scales = largest / _LARGEST
@@ -60,6 +52,6 @@ def int8_bytes(values: Array, by_row: bool) -> Array:
     Returns:
       uint8 [4 * scales + depth * columns].
     """
-    q, scales = quantized(values.reshape(-1, values.shape[-1]), int(by_row))
+    q, scales = _quantized(values.reshape(-1, values.shape[-1]), int(by_row))
     parts = scales.astype("<f4").view(np.uint8), q.reshape(-1).view(np.uint8)
     return np.concatenate(parts)

@@ -232,13 +232,23 @@ class Bidirectional(keras.layers.Bidirectional):
           ValueError: initial_state has not the states of both layers.
         """
         layers = (self.forward_layer, self.backward_layer)
-        call_checks.require_states_of_both(*layers, initial_state)
-        if self._is_apart(sequences):
+        _require_states_of_both(*layers, initial_state)
+        if must_be_apart(self, sequences) or not self.uses_fused_op:
             return super().call(
                 sequences, initial_state=initial_state, mask=mask, training=training
             )
         return run_joined(self, sequences, initial_state, mask, training)
 
-    def _is_apart(self, sequences: Any) -> bool:
-        """Whether each layer computes its own direction in this call."""
-        return must_be_apart(self, sequences) or not self.uses_fused_op
+
+def _require_states_of_both(first: Any, second: Any, initial_state: Any) -> None:
+    """Checks the number of the states that a Bidirectional distributes to its layers."""
+    sizes = [getattr(layer, "state_size", None) for layer in (first, second)]
+    if initial_state is None or None in sizes:  # a layer of the user's may have no states
+        return
+    wanted, count = len(keras.tree.flatten(sizes)), len(keras.tree.flatten(initial_state))
+    if count != wanted:
+        words, received = call_checks.tensors(wanted), call_checks.tensors(count)
+        raise ValueError(
+            f"initial_state must have {words}, those of {first.name} before those of "
+            f"{second.name}. Received {received}"
+        )

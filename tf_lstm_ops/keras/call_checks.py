@@ -74,28 +74,6 @@ def require_lengths(lengths: Any, sequences: Any) -> None:
         )
 
 
-def require_states_of_both(first: Any, second: Any, initial_state: Any) -> None:
-    """Checks the number of the states that a Bidirectional distributes to its layers.
-
-    Args:
-      first: the layer that reads forwards.
-      second: the layer that reads backwards.
-      initial_state: the states of both, or None.
-
-    Raises:
-      ValueError: there are more or fewer.
-    """
-    sizes = [getattr(layer, "state_size", None) for layer in (first, second)]
-    if initial_state is None or None in sizes:  # a layer of the user's may have no states
-        return
-    wanted, count = len(keras.tree.flatten(sizes)), len(keras.tree.flatten(initial_state))
-    if count != wanted:
-        raise ValueError(
-            f"initial_state must have {tensors(wanted)}, those of {first.name} before those of "
-            f"{second.name}. Received {tensors(count)}"
-        )
-
-
 def tensors(count: int) -> str:
     """A number of tensors in words.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeAlias
 
 import keras
 
@@ -27,6 +28,8 @@ from tf_lstm_ops.keras.old_files.arguments import (
 from tf_lstm_ops.keras.policy import default_dtype_policy
 from tf_lstm_ops.keras.requirements import require_model
 from tf_lstm_ops.keras.stacked import StackedGRU, StackedLSTM
+
+_Remember: TypeAlias = Callable[[Any], None]  # notes an object before it changes
 
 _RNN = keras.layers.RNN
 _TARGETS = {"fused": counterparts.ours, "stock": counterparts.stock}
@@ -107,13 +110,13 @@ def convert_model(
             _require_stock_can_express(model, stacks)
             _warn_of_masks(model)
         if in_place:
-            with counterparts.undone_on_error() as remember:
+            with _undone_on_error() as remember:
                 _convert(model, to, remember)
                 _warn_of_layers_left_alone(model, to)
                 _keras_private.forget_traces(model)
             return model
         copy = model_copy.copied(model, to, stacks)
-        with counterparts.undone_on_error() as remember:
+        with _undone_on_error() as remember:
             _convert(copy, to, remember)
         if not doubtful:
             mark_hard_sigmoid(copy)
@@ -139,17 +142,17 @@ def convert_loaded(model: keras.Model) -> keras.Model:
       The model.
     """
     with user_objects.known(model), default_dtype_policy(model.dtype_policy):
-        with counterparts.undone_on_error() as remember:
+        with _undone_on_error() as remember:
             _convert(model, "fused", remember)
         _warn_of_layers_left_alone(model, "fused")
     return model
 
 
-def _convert(model: keras.Model, to: str, remember: counterparts.Remember) -> None:
+def _convert(model: keras.Model, to: str, remember: _Remember) -> None:
     """Gives the layers of a model their new classes."""
     find = model_layers.recurrent if to == "fused" else _layers_of_ours
     layers = [item.layer for item in find(model)]
-    counterparts.become_all(layers, _TARGETS[to], remember)
+    _become_all(layers, _TARGETS[to], remember)
     for layer in _keras_private.layers_of(model):
         is_wrapper = _deviation.class_that_computes(type(layer)) is _WRAPPERS[to]
         if is_wrapper and _deviation.of(layer) is None:
@@ -305,3 +308,42 @@ def _warn_of_masks(model: keras.Model) -> None:
             f"converted layers do, but not after a model is loaded from a file:{''.join(lines)}",
             stacklevel=3,
         )
+
+
+def _become_all(
+    layers: Iterable[Any], counterpart: Callable[[Any], Any], remember: _Remember
+) -> None:
+    """Turns layers into their counterparts, in place.
+
+    Each object stays the same, with its weights, seeds, states and name. What refers to it (a
+    wrapper, a functional model, a list, a closure, an optimizer) stays valid.
+    """
+    for layer in {id(layer): layer for layer in layers}.values():
+        new = counterpart(layer)
+        if isinstance(new, str):
+            continue
+        kind = _deviation.class_that_computes(type(layer))
+        plain = counterparts.deserialise(kind, counterparts.config_of(layer))
+        _become(layer, plain, new, remember)
+        if hasattr(layer, "cell"):
+            _become(layer.cell, plain.cell, new.cell, remember)
+
+
+def _become(layer: keras.Layer, plain: Any, new: Any, remember: _Remember) -> None:
+    """Gives a layer the class of `new`. `plain` is a layer of the old class that is not built."""
+    remember(layer)
+    _keras_private.become(layer, plain, new)
+
+
+@contextlib.contextmanager
+def _undone_on_error() -> Iterator[_Remember]:
+    """A context that restores the classes and attributes of objects if it ends with an error."""
+    noted: list[tuple[Any, type, dict[str, Any]]] = []
+    try:
+        yield lambda layer: noted.append((layer, type(layer), dict(vars(layer))))
+    except BaseException:
+        for layer, cls, attributes in reversed(noted):
+            _keras_private.set_class(layer, cls)
+            vars(layer).clear()
+            vars(layer).update(attributes)
+        raise

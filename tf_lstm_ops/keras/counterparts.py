@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import keras
 
-from tf_lstm_ops import _deviation, _keras_private
+from tf_lstm_ops import _deviation
 from tf_lstm_ops._targets import STOCK, Effect
 from tf_lstm_ops.keras import class_names, options, ours_stack, user_objects
 from tf_lstm_ops.keras.fused import PACKAGE, FusedRNN
@@ -18,8 +16,6 @@ from tf_lstm_ops.keras.lstm import LSTM
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
 from tf_lstm_ops.keras.of_cell import GRUOfCell, LSTMOfCell, SimpleRNNOfCell
 from tf_lstm_ops.keras.simple_rnn import SimpleRNN
-
-Remember: TypeAlias = Callable[[Any], None]  # the function that `undone_on_error` yields
 
 _OURS: dict[type, type] = {
     keras.layers.LSTM: LSTM,
@@ -204,50 +200,3 @@ def _layers_only(config: Any) -> Any:
         names = (config[k] for k in ("module", "class_name", "registered_name"))
         kept["registered_name"] = user_objects.registered_name(*names)
     return kept
-
-
-def become_all(
-    layers: Iterable[Any], counterpart: Callable[[Any], Any], remember: Remember
-) -> None:
-    """Turns layers into their counterparts, in place.
-
-    Each object stays the same, with its weights, seeds, states and name. What refers to it (a
-    wrapper, a functional model, a list, a closure, an optimizer) stays valid.
-
-    Args:
-      layers: layers and cells; one may occur more than once.
-      counterpart: `ours` or `stock`. A layer for which it returns a reason does not change.
-      remember: the function of `undone_on_error`.
-    """
-    for layer in {id(layer): layer for layer in layers}.values():
-        new = counterpart(layer)
-        if isinstance(new, str):
-            continue
-        plain = deserialise(_deviation.class_that_computes(type(layer)), config_of(layer))
-        _become(layer, plain, new, remember)
-        if hasattr(layer, "cell"):
-            _become(layer.cell, plain.cell, new.cell, remember)
-
-
-def _become(layer: keras.Layer, plain: Any, new: Any, remember: Remember) -> None:
-    """Gives a layer the class of `new`. `plain` is a layer of the old class that is not built."""
-    remember(layer)
-    _keras_private.become(layer, plain, new)
-
-
-@contextlib.contextmanager
-def undone_on_error() -> Iterator[Remember]:
-    """A context that restores the classes and attributes of objects if it ends with an error.
-
-    Yields:
-      A function that takes an object before it changes.
-    """
-    noted: list[tuple[Any, type, dict[str, Any]]] = []
-    try:
-        yield lambda layer: noted.append((layer, type(layer), dict(vars(layer))))
-    except BaseException:
-        for layer, cls, attributes in reversed(noted):
-            _keras_private.set_class(layer, cls)
-            vars(layer).clear()
-            vars(layer).update(attributes)
-        raise

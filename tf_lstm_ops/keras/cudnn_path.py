@@ -22,19 +22,8 @@ from tf_lstm_ops.keras.stacked_weights import Cell, params_of
 from tf_lstm_ops.raw_ops import common, cudnn_rnn, stock_cudnn
 
 
-def covers(op: str, arguments: dict[str, Any]) -> bool:
-    """Whether cuDNN has what a call asks for.
-
-    Args:
-      op: the op's name without its namespace.
-      arguments: as `run` takes them.
-
-    Returns:
-      False for other ops than KerasLSTM and KerasGRU; with an input that `_run` does not take, such
-      as peepholes, a projection or dropout multipliers; with an attribute that it does not take and
-      that has another value than the default, such as an activation or a clip of the cell state;
-      and without rows, steps or columns.
-    """
+def _covers(op: str, arguments: dict[str, Any]) -> bool:
+    """Whether cuDNN has what a call asks for: inputs, attributes and sizes that `_run` takes."""
     has_elements = 0 not in arguments["x"].shape
     return has_elements and _targets.computes(CUDNN, op, _targets.of_call(arguments))
 
@@ -51,7 +40,7 @@ def run(op: str, arguments: dict[str, Any]) -> list[Any]:
       The output, [B, T, P] or [B, 1, P], and the final states.
     """
     forward = _forward(op, arguments["x"].dtype)
-    if forward and covers(op, arguments):
+    if forward and _covers(op, arguments):
         return _run(forward, _cells.BY_OP[op].modes[0], **arguments)
     saves = arguments["training"] or is_recorded(arguments[n] for n in op_definitions.inputs(op))
     results = common.run(op, {**arguments, "training": saves})

@@ -7,15 +7,14 @@ from typing import Any, Literal
 import keras
 
 from tf_lstm_ops import _targets
-from tf_lstm_ops.keras import learned_states
-from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
+from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.gru_cell import GRUCell
-from tf_lstm_ops.keras.single_layer import SingleLayerRNN
+from tf_lstm_ops.keras.single_layer import OPTION, GatedRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regularizer
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class GRU(SingleLayerRNN, keras.layers.GRU):
+class GRU(GatedRNN, keras.layers.GRU):
     """``keras.layers.GRU`` with one fused op for a whole sequence, and any mask.
 
     Arguments, weights and weight files are those of ``keras.layers.GRU``; two arguments are new.
@@ -91,6 +90,8 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         stateful or use_cudnn=True; or another argument is not valid in ``keras.layers.GRU``.
     """
 
+    _own_options = (OPTION, *_targets.NORMALIZATION)
+
     def __init__(
         self,
         units: int,
@@ -123,10 +124,6 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
         learned_initial_state: bool = False,
         **kwargs: Any,
     ) -> None:
-        if use_cudnn not in ("auto", True, False):
-            raise ValueError(
-                f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
-            )
         own = bool(layer_normalization or learned_initial_state)
         if use_cudnn is True and own:
             raise ValueError(
@@ -158,10 +155,11 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
             trainable=kwargs.get("trainable", True),
             name="gru_cell",
         )
-        # keras.layers.GRU's own constructor would make its own cell.
-        keras.layers.RNN.__init__(
-            self,
+        self._start(
             cell,
+            use_cudnn,
+            has_own_options=own,
+            is_learned=learned_initial_state,
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,
@@ -170,25 +168,3 @@ class GRU(SingleLayerRNN, keras.layers.GRU):
             activity_regularizer=activity_regularizer,
             **kwargs,
         )
-        self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.learned_states = learned_states.of(self, learned_initial_state)
-        # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
-        self.use_cudnn = False if own else use_cudnn
-
-    @property
-    def layer_normalization(self) -> str | None:
-        """ "haste" with layer normalisation, None without."""
-        return own_option(self, "layer_normalization")
-
-    @property
-    def layer_normalization_epsilon(self) -> float | None:
-        """The epsilon of layer normalisation; None without."""
-        return own_option(self, "layer_normalization_epsilon")
-
-    def get_config(self) -> dict[str, Any]:
-        """The configuration from which Keras makes the layer again.
-
-        Returns:
-          The arguments of the constructor by name, serialised.
-        """
-        return {**super().get_config(), **own_config(self, _targets.NORMALIZATION)}

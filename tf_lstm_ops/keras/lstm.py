@@ -7,15 +7,14 @@ from typing import Any, Literal
 import keras
 
 from tf_lstm_ops import _targets
-from tf_lstm_ops.keras import learned_states
-from tf_lstm_ops.keras.fused import PACKAGE, own_config, own_option
+from tf_lstm_ops.keras.fused import PACKAGE, own_option
 from tf_lstm_ops.keras.lstm_cell import LSTMCell
-from tf_lstm_ops.keras.single_layer import SingleLayerRNN
+from tf_lstm_ops.keras.single_layer import OPTION, GatedRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Normalization, Regularizer
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class LSTM(SingleLayerRNN, keras.layers.LSTM):
+class LSTM(GatedRNN, keras.layers.LSTM):
     """``keras.layers.LSTM`` with one fused op for a whole sequence, and any mask.
 
     Arguments, weights and weight files are those of ``keras.layers.LSTM``; six arguments are new.
@@ -103,6 +102,8 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         ``keras.layers.LSTM``.
     """
 
+    _own_options = (OPTION, *_targets.OWN_OF_CELLS)
+
     def __init__(
         self,
         units: int,
@@ -139,10 +140,6 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
         learned_initial_state: bool = False,
         **kwargs: Any,
     ) -> None:
-        if use_cudnn not in ("auto", True, False):
-            raise ValueError(
-                f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
-            )
         own = use_peephole or cell_clip is not None or projection_size is not None
         own = bool(own or layer_normalization or learned_initial_state)
         if use_cudnn is True and own:
@@ -180,10 +177,11 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
             trainable=kwargs.get("trainable", True),
             name="lstm_cell",
         )
-        # keras.layers.LSTM's own constructor would make its own cell.
-        keras.layers.RNN.__init__(
-            self,
+        self._start(
             cell,
+            use_cudnn,
+            has_own_options=own,
+            is_learned=learned_initial_state,
             return_sequences=return_sequences,
             return_state=return_state,
             go_backwards=go_backwards,
@@ -192,10 +190,6 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
             activity_regularizer=activity_regularizer,
             **kwargs,
         )
-        self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.learned_states = learned_states.of(self, learned_initial_state)
-        # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
-        self.use_cudnn = False if own else use_cudnn
 
     @property
     def use_peephole(self) -> bool:
@@ -216,21 +210,3 @@ class LSTM(SingleLayerRNN, keras.layers.LSTM):
     def proj_clip(self) -> float | None:
         """The bound of the projected h; None if there is none."""
         return own_option(self, "proj_clip")
-
-    @property
-    def layer_normalization(self) -> str | None:
-        """The form of layer normalisation, "haste" or "addons"; None without."""
-        return own_option(self, "layer_normalization")
-
-    @property
-    def layer_normalization_epsilon(self) -> float | None:
-        """The epsilon of layer normalisation; None without."""
-        return own_option(self, "layer_normalization_epsilon")
-
-    def get_config(self) -> dict[str, Any]:
-        """The configuration from which Keras makes the layer again.
-
-        Returns:
-          The arguments of the constructor by name, serialised.
-        """
-        return {**super().get_config(), **own_config(self, _targets.OWN_OF_CELLS)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -56,10 +57,22 @@ def _made(layer: Any, to: str, has_stacks: bool) -> Any:
     """A layer or model from the configuration of one."""
     config = counterparts.config_of(layer)
     if to == "fused":
-        config = ours_stack.replaced(config)
+        config = _replaced(config, ours_stack.replacement)
     elif has_stacks:
-        config = stock_stack.replaced(config)
+        config = _replaced(config, stock_stack.replacement)
     return counterparts.deserialise(type(layer), config)
+
+
+def _replaced(config: Any, replacement: Callable[[dict[str, Any]], Any]) -> Any:
+    """A model's configuration, or a part of it, with other layers where there is a replacement."""
+    if isinstance(config, list | tuple):
+        return type(config)(_replaced(value, replacement) for value in config)
+    if not isinstance(config, dict):
+        return config
+    if (new := replacement(config)) is not None:
+        with user_objects.named():
+            return {**config, **keras.saving.serialize_keras_object(new)}
+    return {key: _replaced(value, replacement) for key, value in config.items()}
 
 
 def _shares_layers(model: keras.Model) -> bool:
@@ -148,15 +161,21 @@ def _copy_state(model: keras.Model, copy: Any) -> None:
     _require_the_same_classes(pairs)
     _require_described(pairs)
     for source, target in pairs:
-        if isinstance(target, keras.Sequential) and isinstance(source, StackedRNN):
-            stock_stack.copy_state(source, target)
-        elif isinstance(target, StackedRNN) and not isinstance(source, StackedRNN):
-            ours_stack.copy_state(source, target)
+        if isinstance(source, StackedRNN) != isinstance(target, StackedRNN):
+            target.trainable = source.trainable  # also of stock layers, which lack the argument
+            target.set_weights(source.get_weights())
+            _assign(_states(target), _states(source))
         else:
             _copy_layer(source, target)
     for pair in pairs:  # also the variables of the seeds, but those of a stack that was replaced
         if len({str([v.shape for v in layer.variables]) for layer in pair}) == 1:
             _assign(*(layer.variables for layer in reversed(pair)))
+
+
+def _states(layer: Any) -> list[Any]:
+    """The states of a stack, or of what it replaces or what replaces it."""
+    parts = stock_stack.recurrent(layer) if isinstance(layer, keras.Sequential) else [layer]
+    return [state for part in parts for state in keras.tree.flatten(part.states or [])]
 
 
 def _require_the_same_classes(pairs: list[Any]) -> None:
@@ -246,7 +265,7 @@ def _copy_layer(source: Any, target: Any) -> None:
     variables: dict[str, Any] = {}
     source.save_own_variables(variables)
     target.load_own_variables(variables)
-    object_copy.share_parts(source, target)
+    _share_parts(source, target)
     if hasattr(source, "save_assets"):
         with tempfile.TemporaryDirectory() as folder:
             source.save_assets(folder)
@@ -288,3 +307,15 @@ def copy_training(model: keras.Model, copy: Any) -> None:
 def _assign(targets: Any, sources: Any) -> None:
     for target, source in zip(targets, sources, strict=True):
         target.assign(source)
+
+
+def _share_parts(source: Any, target: Any) -> None:
+    """Gives a layer the constraints and regularizers of the one from whose configuration it is."""
+    kinds = (keras.constraints.Constraint, keras.regularizers.Regularizer)
+    for name, value in vars(source).items():
+        if isinstance(value, kinds) and isinstance(vars(target).get(name), kinds):
+            setattr(target, name, value)
+    for original, made in zip(source.weights, target.weights, strict=True):
+        for name in ("constraint", "regularizer"):
+            if isinstance(getattr(original, name, None), kinds):
+                setattr(made, name, getattr(original, name))

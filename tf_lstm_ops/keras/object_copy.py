@@ -135,20 +135,3 @@ def _are_equal(one: Any, other: Any) -> bool:
         return one is other or bool(one == other)
     except (TypeError, ValueError):  # an operator of the user's, or arrays in a container
         return False
-
-
-def share_parts(source: Any, target: Any) -> None:
-    """Gives a layer the constraints and regularizers of the one from whose configuration it is.
-
-    Args:
-      source: the original.
-      target: the copy, of the same class and with the same variables.
-    """
-    kinds = (keras.constraints.Constraint, keras.regularizers.Regularizer)
-    for name, value in vars(source).items():
-        if isinstance(value, kinds) and isinstance(vars(target).get(name), kinds):
-            setattr(target, name, value)
-    for original, made in zip(source.weights, target.weights, strict=True):
-        for name in ("constraint", "regularizer"):
-            if isinstance(getattr(original, name, None), kinds):
-                setattr(made, name, getattr(original, name))

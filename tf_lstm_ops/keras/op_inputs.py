@@ -12,16 +12,8 @@ import tensorflow as tf
 from tf_lstm_ops import _tf_private
 
 
-def required(value: Any) -> Any:
-    """Converts a value to an input of an op.
-
-    Args:
-      value: a weight of a layer, or another tensor.
-
-    Returns:
-      A tensor; in eager code the ``tf.Variable`` of a weight, which an op reads faster than
-      ``tf.convert_to_tensor``.
-    """
+def _required(value: Any) -> Any:
+    """Converts a value to an input of an op, as `optional` returns it."""
     if not tf.executing_eagerly():
         return tf.convert_to_tensor(value)
     return value.value if isinstance(value, keras.Variable) else tf.convert_to_tensor(value)
@@ -31,14 +23,15 @@ def optional(value: Any, dtype: Any) -> Any:
     """Converts an optional value to an input of an op. An absent input has the shape [0].
 
     Args:
-      value: as `required` takes it, or None if it is absent.
+      value: a weight of a layer, or another tensor; None if it is absent.
       dtype: the type of the absent input.
 
     Returns:
-      What `required` returns.
+      A tensor; in eager code the ``tf.Variable`` of a weight, which an op reads faster than
+      ``tf.convert_to_tensor``.
     """
     if value is not None:
-        return required(value)
+        return _required(value)
     if not tf.executing_eagerly():
         return tf.zeros([0], dtype)
     return _absent(dtype, *_tf_private.eager_place())

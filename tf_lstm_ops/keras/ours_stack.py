@@ -82,37 +82,17 @@ def _of_equal_cells(
     return stack
 
 
-def replaced(config: Any) -> Any:
-    """A model's configuration with stacks in place of layers of several cells.
+def replacement(config: dict[str, Any]) -> StackedRNN | None:
+    """The stack in place of a layer of several cells.
 
     Args:
-      config: the configuration, or a part of it.
+      config: of any object of Keras, serialised, or a part of it.
 
     Returns:
-      The new configuration. Layers without a stack stay.
+      The stack; None if this is no such layer, or there is no stack for it.
     """
-    if isinstance(config, list | tuple):
-        return type(config)(replaced(value) for value in config)
-    if not isinstance(config, dict):
-        return config
-    if config.get("class_name") == "RNN" and config.get("module") == "keras.layers":
-        layer = keras.layers.RNN.from_config(copy.deepcopy(config["config"]))
-        stack = of(layer) if is_of_cells(layer) else ""
-        if isinstance(stack, StackedRNN):
-            with user_objects.named():
-                return {**config, **keras.saving.serialize_keras_object(stack)}
-    return {key: replaced(value) for key, value in config.items()}
-
-
-def copy_state(source: Any, target: StackedRNN) -> None:
-    """Copies weights, ``trainable`` and the states of a stateful layer.
-
-    Args:
-      source: the layer of several cells.
-      target: its stack.
-    """
-    target.trainable = source.trainable
-    target.set_weights(source.get_weights())
-    pairs = zip(*(keras.tree.flatten(x.states or []) for x in (target, source)), strict=True)
-    for variable, value in pairs:
-        variable.assign(value)
+    if config.get("class_name") != "RNN" or config.get("module") != "keras.layers":
+        return None
+    layer = keras.layers.RNN.from_config(copy.deepcopy(config["config"]))
+    stack = of(layer) if is_of_cells(layer) else None
+    return stack if isinstance(stack, StackedRNN) else None

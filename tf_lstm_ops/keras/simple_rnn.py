@@ -6,7 +6,6 @@ from typing import Any
 
 import keras
 
-from tf_lstm_ops.keras import learned_states
 from tf_lstm_ops.keras.fused import PACKAGE
 from tf_lstm_ops.keras.single_layer import SingleLayerRNN
 from tf_lstm_ops.keras.types import Activation, Constraint, Initializer, Regularizer
@@ -128,4 +127,5 @@ class SimpleRNN(SingleLayerRNN, keras.layers.SimpleRNN):
             **kwargs,
         )
         self.activity_regularizer = keras.regularizers.get(activity_regularizer)
-        self.learned_states = learned_states.of(self, learned_initial_state)
+        if learned_initial_state:
+            self._learn_states()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -9,10 +10,10 @@ import tensorflow as tf
 
 from tf_lstm_ops import _keras_private, _targets, op_definitions
 from tf_lstm_ops.keras import directions, op_arguments, options
-from tf_lstm_ops.keras.fused import FusedRNN, own_config
-from tf_lstm_ops.keras.learned_states import OPTION, LearnedStates
+from tf_lstm_ops.keras.fused import FusedRNN, own_config, own_option
 from tf_lstm_ops.keras.op_inputs import optional
 
+OPTION = "learned_initial_state"
 _STATE = "initial_"  # before the name of a state in that of an op's input
 
 
@@ -126,6 +127,32 @@ def _recurrent_multipliers(cell: Any, h: Any, drops: bool) -> Any:
     return tf.stack(multipliers if isinstance(multipliers, list) else [multipliers])
 
 
+class _LearnedStates(keras.layers.Layer):
+    """With what each row of a recurrent layer begins: a weight for each state, zeros at first."""
+
+    def __init__(self, sizes: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._sizes = [*sizes]
+        self.initial_h: Any = None
+        self.initial_c: Any = None
+
+    def build(self) -> None:
+        """Creates the weights."""
+        names = ("initial_h", "initial_c")[: len(self._sizes)]
+        for name, size in zip(names, self._sizes, strict=True):
+            setattr(self, name, self.add_weight(shape=(size,), name=name, initializer="zeros"))
+
+    def rows(self, batch_size: Any, dtype: str) -> list[Any]:
+        """The initial states of a batch: h [B, P] and, of an LSTM, c [B, H]."""
+        if not self.built:
+            raise ValueError("the layer has no initial states yet. Build it first")
+        weights = [each for each in (self.initial_h, self.initial_c) if each is not None]
+        return [
+            tf.broadcast_to(tf.cast(tf.convert_to_tensor(each), dtype), [batch_size, size])
+            for each, size in zip(weights, self._sizes, strict=True)
+        ]
+
+
 class SingleLayerRNN(FusedRNN):
     """A layer of one cell that runs one op per sequence if possible, else Keras' loop.
 
@@ -135,7 +162,22 @@ class SingleLayerRNN(FusedRNN):
       learned_states: the weights of learned_initial_state; None without them.
     """
 
-    learned_states: LearnedStates | None = None
+    learned_states: _LearnedStates | None = None
+    _own_options: Sequence[str] = (OPTION,)  # that the stock layer does not have
+
+    def _learn_states(self) -> None:
+        """Adds the weights that are the initial states."""
+        if self.stateful:
+            raise ValueError(
+                f"{OPTION}=True needs stateful=False: a stateful layer begins with the final "
+                "states of the batch before"
+            )
+        self.learned_states = _LearnedStates(
+            self.state_size,
+            dtype=self.dtype_policy,
+            trainable=self.trainable,
+            name="initial_states",
+        )
 
     @property
     def learned_initial_state(self) -> bool:
@@ -180,7 +222,7 @@ class SingleLayerRNN(FusedRNN):
         Returns:
           The arguments of the constructor by name, serialised.
         """
-        return {**super().get_config(), **own_config(self, [OPTION])}
+        return {**super().get_config(), **own_config(self, self._own_options)}
 
     @property
     def fallback_reason(self) -> str | None:
@@ -214,3 +256,32 @@ class SingleLayerRNN(FusedRNN):
     @property
     def _names_of_states(self) -> tuple[str, ...]:
         return state_names(self._op)
+
+
+class GatedRNN(SingleLayerRNN):
+    """What `LSTM` and `GRU` have in common."""
+
+    def _start(
+        self, cell: Any, use_cudnn: Any, has_own_options: bool, is_learned: bool, **options: Any
+    ) -> None:
+        """In place of the constructor of the stock layer, which would make its own cell."""
+        if use_cudnn not in ("auto", True, False):
+            raise ValueError(
+                f"use_cudnn must be 'auto', True or False. Received: use_cudnn={use_cudnn}"
+            )
+        keras.layers.RNN.__init__(self, cell, **options)
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+        if is_learned:
+            self._learn_states()
+        # False keeps Keras from computing a Bidirectional around this layer by its kernels alone.
+        self.use_cudnn = False if has_own_options else use_cudnn
+
+    @property
+    def layer_normalization(self) -> str | None:
+        """The form of layer normalisation, "haste" or, of an LSTM, "addons"; None without."""
+        return own_option(self, "layer_normalization")
+
+    @property
+    def layer_normalization_epsilon(self) -> float | None:
+        """The epsilon of layer normalisation; None without."""
+        return own_option(self, "layer_normalization_epsilon")

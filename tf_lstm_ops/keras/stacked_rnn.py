@@ -32,24 +32,9 @@ class StackedRNN(FusedRNN):
     """The base class: several layers, of one or two directions each, as one ``keras.layers.RNN``.
 
     Args:
-      units: positive integer H, the number of units of each direction of each layer.
-      num_layers: positive integer L.
-      bidirectional: whether each layer has a second direction, which runs backwards in time. The
-        outputs of the two are concatenated.
-      dropout: in [0, 1), the fraction of the outputs of each layer but the last that is dropped in
-        training.
-      dropout_per: "step": each step has a mask of its own, as in PyTorch and cuDNN; "sequence": one
-        mask for all steps (Gal and Ghahramani 2016).
-      use_bias, seed: as in ``keras.layers.LSTM``.
-      go_backwards: whether the sequence is reversed first, with bidirectional=False only.
-      zero_output_for_mask: whether the output is zero at masked steps. None: as
-        ``keras.layers.Bidirectional`` with two directions, else False.
-      projection_size: P of an LSTM, or None.
-      unit_forget_bias: whether the bias of the forget gate of an LSTM starts at one.
-      **kwargs: ``kernel_initializer``, ``recurrent_initializer``, ``bias_initializer``, and the
-        same with ``_regularizer`` and ``_constraint``, for the weights of all layers;
-        ``return_sequences``, ``return_state``, ``stateful``, ``activity_regularizer``, ``name``,
-        ``dtype`` and others of ``keras.layers.RNN``.
+      units, num_layers, bidirectional, dropout, dropout_per, use_bias, go_backwards,
+        zero_output_for_mask, seed, projection_size, unit_forget_bias, **kwargs: as of
+        `StackedLSTM`.
 
     Raises:
       ValueError: an argument is out of range.
@@ -277,14 +262,7 @@ class StackedRNN(FusedRNN):
         return results.output, [state for cell in zip(*finals, strict=True) for state in cell]
 
     def _arrays_by_layer(self) -> list[list[Any]]:
-        """The weights in the form that ``weights.LSTMWeights.from_keras`` takes.
-
-        Returns:
-          For each layer what ``get_weights`` of a Keras layer of one or two directions returns.
-
-        Raises:
-          ValueError: the layer is not built yet.
-        """
+        """The weights of each layer, as ``weights.LSTMWeights.from_keras`` takes them."""
         if not self.cell.built:
             raise ValueError(f"{self.name} has no weights yet; build it first")
         arrays = [cell.arrays() for cell in self.cell.cells]

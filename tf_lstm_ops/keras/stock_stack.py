@@ -95,43 +95,28 @@ def _has_given_states(layer: StackedRNN) -> bool:
     return any(len(args) > 1 or given.get("initial_state") is not None for args, given in calls)
 
 
-def replaced(config: Any) -> Any:
-    """A model's configuration with stock layers in place of stacks.
+def replacement(config: dict[str, Any]) -> keras.Sequential | None:
+    """The stock layers in place of a stack.
 
     Args:
-      config: the configuration, or a part of it. `reason` is None for all of its stacks.
+      config: of any object of Keras, serialised, or a part of it. `reason` is None for a stack.
 
     Returns:
-      The new configuration.
+      The layers, not built; None if this is no stack.
     """
-    if isinstance(config, list | tuple):
-        return type(config)(replaced(value) for value in config)
-    if not isinstance(config, dict):
-        return config
     cls = _CLASSES.get(config.get("registered_name"))
-    if cls is not None:
-        new = _sequential(cls.from_config(config["config"]))
-        with user_objects.named():
-            return {**config, **keras.saving.serialize_keras_object(new)}
-    return {key: replaced(value) for key, value in config.items()}
+    return None if cls is None else _sequential(cls.from_config(config["config"]))
 
 
-def copy_state(source: StackedRNN, target: keras.Sequential) -> None:
-    """Copies weights, ``trainable`` and the states of a stateful stack.
+def recurrent(model: keras.Sequential) -> Iterator[Any]:
+    """The stock layers of each direction, in the order layer * directions + direction.
 
     Args:
-      source: the stack, built.
-      target: the stock layers, built.
+      model: what `replacement` returned.
+
+    Yields:
+      The recurrent layers.
     """
-    target.trainable = source.trainable  # also of its layers, which a constructor does not set
-    target.set_weights(source.get_weights())
-    states = [state for layer in _recurrent(target) for state in layer.states or []]
-    for variable, value in zip(states, source.states or [], strict=True):
-        variable.assign(value)
-
-
-def _recurrent(model: keras.Sequential) -> Iterator[Any]:
-    """The stock layers of each direction, in the order layer * directions + direction."""
     for part in model.layers:
         if isinstance(part, keras.layers.Bidirectional):
             yield from (part.forward_layer, part.backward_layer)

@@ -35,15 +35,8 @@ def public(function: F) -> F:
     return converted
 
 
-def dtype_of(value: Any) -> tf.DType | None:
-    """The type of an argument.
-
-    Args:
-      value: a tensor, variable or array, or plain Python values.
-
-    Returns:
-      The type; that of the value for a reference variable; None for plain Python values.
-    """
+def _dtype_of(value: Any) -> tf.DType | None:
+    """The type of an argument; None for plain Python values."""
     dtype = getattr(value, "dtype", None)
     return None if dtype is None else _base(dtype)
 
@@ -64,7 +57,7 @@ def common_dtype(values: Iterable[Any]) -> tf.DType | None:
     """
     typed = [v for v in values if hasattr(v, "dtype")]
     tensors = (v for v in typed if not isinstance(v, _ARRAYS))
-    return dtype_of(next(tensors, typed[0] if typed else None))
+    return _dtype_of(next(tensors, typed[0] if typed else None))
 
 
 def _tensors(op: str, arguments: dict[str, Any]) -> Iterator[tuple[str, Any, tf.DType | None]]:
@@ -120,7 +113,7 @@ def call(op: str, arguments: dict[str, Any]) -> Any:
     common: tf.DType | None = None
     has_others = False
     for name, value, required in _tensors(op, arguments):
-        dtype = dtype_of(value)
+        dtype = _dtype_of(value)
         if dtype is None or isinstance(value, _ARRAYS):
             has_others = True
             continue
@@ -140,7 +133,7 @@ def _with_tensors(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with tensors for arrays and plain Python values."""
 
     def convert(name: str, value: Any, required: tf.DType | None) -> Any:
-        dtype = dtype_of(value)
+        dtype = _dtype_of(value)
         # Where no argument has a type, TensorFlow chooses that of Python values.
         if required is None or not (dtype is None or isinstance(value, _ARRAYS)):
             return value
@@ -201,11 +194,7 @@ def run(op: str, arguments: dict[str, Any]) -> Any:
 
 
 def _with_checked_lengths(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, with lengths that are checked as the kernels check them.
-
-    Raises:
-      ValueError: a length is out of range; in eager code.
-    """
+    """The arguments, with lengths that are checked as the kernels check them."""
     for name, (dtype, sequence) in _LENGTHS.items():
         if name not in arguments:
             continue
@@ -226,16 +215,7 @@ def _with_checked_lengths(arguments: dict[str, Any]) -> dict[str, Any]:
 def _run_plain(
     op: str, arguments: dict[str, Any], compute: Callable[..., Any] | None = None
 ) -> Any:
-    """Results of other ops, with the names and the static shapes of the op's results.
-
-    Args:
-      op: the op's name without its namespace.
-      arguments: inputs, attributes and ``name`` by name.
-      compute: a function of the arguments; None: the op's composite.
-
-    Raises:
-      ValueError: a shape that is known while tracing is wrong; the text is the op's.
-    """
+    """Results of other ops, with the names and the static shapes of the op's results."""
     arguments = _converted(op, arguments)
     expected = _op_results(op, arguments)
     name = arguments.pop("name", None) or op_definitions.function(op).__name__
@@ -250,7 +230,7 @@ def _converted(op: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments converted as the op converts them: tensors, and attributes in float32."""
 
     def tensor(_: str, value: Any, required: tf.DType | None) -> tf.Tensor:
-        return tf.convert_to_tensor(value, dtype_of(value) or required)
+        return tf.convert_to_tensor(value, _dtype_of(value) or required)
 
     return {
         name: float(np.float32(value)) if isinstance(value, float) else value

@@ -24,15 +24,8 @@ class Entry(NamedTuple):
     text: str
 
 
-def entries(table: str) -> tuple[Entry, ...]:
-    """Reads a table.
-
-    Args:
-      table: entries ``names (pattern): text``. Without a pattern they are for all ops.
-
-    Returns:
-      The entries in their order. An op has the first one that fits.
-    """
+def _entries(table: str) -> tuple[Entry, ...]:
+    """Reads a table."""
     found = []
     for lines in re.split(r"\n(?! )", table.strip()):
         head, _, text = " ".join(lines.split()).partition(": ")
@@ -41,7 +34,7 @@ def entries(table: str) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-ARGUMENTS = entries("""
+ARGUMENTS = _entries("""
 seq_len_max: int64 scalar in [0, T], the number of steps to compute, for all rows.
 x (LSTM*): [B, I], the input. B and I may be 0.
 x (Block*): [T, B, I], the input. T, B and I may be 0.
@@ -136,7 +129,7 @@ activation: the activation of the cell state in the output. Default {}.
 name: the name of the op in a graph. Default: the op's own name.
 """)
 
-RETURNS = entries("""
+RETURNS = _entries("""
 (BlockLSTMGrad*): The gradients as a named tuple with the fields x_grad, cs_prev_grad, h_prev_grad,
   w_grad, wci_grad, wcf_grad, wco_grad, b_grad. Each has the shape of its argument. x_grad is zero
   at steps t >= seq_len_max. The gradients of the peepholes are zero without `use_peephole`.
@@ -183,7 +176,7 @@ RETURNS = entries("""
 """)
 
 # Of tf.errors.InvalidArgumentError.
-RAISES = entries("""
+RAISES = _entries("""
 (BlockLSTM*): an argument has the wrong rank, size or type, or seq_len_max is not in [0, T].
 (LSTMBlockCell*): an argument has the wrong rank, size or type.
 (CudnnRNNV3): an argument has the wrong rank, size or type, or an attribute a value that is not

@@ -65,24 +65,15 @@ def checks(device: str) -> Iterator[Check]:
         # Where a rounded value has the other sign, the gradient of relu differs as a whole.
         has_kinks = case.attributes.get("rnn_mode") == "rnn_relu"
         for dtype in (tf.float32, tf.float64) if has_kinks else (*DTYPES, tf.float64):
-            if has_kernel(case.op, device, dtype):
+            if _has_kernel(case.op, device, dtype):
                 name = f"{case.op}: {case.what}, {dtype.name}"
                 yield Check(name, functools.partial(_check, case, dtype, False))
                 if is_cuda and dtype == tf.float32 and not has_kinks:
                     yield Check(f"{name} with TF32", functools.partial(_check, case, dtype, True))
 
 
-def has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
-    """Whether a device has a kernel.
-
-    Args:
-      op: the op's name without its namespace.
-      device: such as "GPU:0".
-      dtype: the type of its tensors.
-
-    Returns:
-      Whether the kernel is registered.
-    """
+def _has_kernel(op: str, device: str, dtype: tf.DType) -> bool:
+    """Whether a device has a kernel."""
     found = _tf_private.registered_kernels(f"{op_definitions.NAMESPACE}{op}")
     return any(
         kernel.device_type == device.partition(":")[0]
@@ -95,13 +86,15 @@ def has_layer_kernel(op: str, device: str, dtype: tf.DType) -> bool:
     """Whether a device has a kernel for a layer.
 
     Args:
-      op, device, dtype: as of `has_kernel`; the op of the layer, or another one.
+      op: the op of the layer, or another one, without its namespace.
+      device: such as "GPU:0".
+      dtype: the type of its tensors.
 
     Returns:
       Whether the kernel is registered; on Metal a layer is a call of CudnnRNNV3.
     """
     is_call = op == "KerasLSTM" and device.startswith("GPU") and _placement.on_metal()
-    return has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
+    return _has_kernel("CudnnRNNV3" if is_call else op, device, dtype)
 
 
 def call_layer(op: str, **given: Any) -> list[Any]:

@@ -17,15 +17,8 @@ from tf_lstm_ops.selftest import large, ops, programs
 from tf_lstm_ops.selftest.check import Check, Result
 
 
-def checks(device: str) -> list[Check]:
-    """All checks, in the order in which they run.
-
-    Args:
-      device: such as "GPU:0".
-
-    Returns:
-      Those for which the device has kernels.
-    """
+def _checks(device: str) -> list[Check]:
+    """All checks, in the order in which they run."""
     return [check for group in (ops, programs, large) for check in group.checks(device)]
 
 
@@ -44,7 +37,7 @@ def main() -> None:
     device = sys.argv[1]
     # The CPU has no TF32. `large` also checks calls with it.
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    found = checks(device)
+    found = _checks(device)
     print(json.dumps([check.name for check in found]), file=answers, flush=True)
     for line in sys.stdin:
         result = _result_of(found[int(line)], device)

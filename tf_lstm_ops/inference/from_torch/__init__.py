@@ -15,7 +15,7 @@ from tf_lstm_ops.inference.from_torch.plan import Plan
 from tf_lstm_ops.inference.from_torch.reference import Reference
 from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import Chain, Embedding, Layer
-from tf_lstm_ops.inference.layers.inputs import input_of
+from tf_lstm_ops.inference.of_arrays import input_of
 
 __all__ = ["read"]
 
@@ -36,7 +36,7 @@ def read(source: Any, listed: Any) -> tuple[file.Graph, Reference]:
       ImportError, OSError, TypeError, ValueError: see `Session.from_torch`.
     """
     is_chain, refusals = isinstance(source, list | tuple), Refusals("modules")
-    if is_chain or modules.is_module(source):
+    if is_chain or _received.is_torch_module(source):
         if listed is not None:
             raise ValueError(
                 "layers is for state dicts and files. Modules say themselves what they are: pass "
@@ -69,7 +69,7 @@ def _of_modules(elements: Sequence[Any], is_chain: bool, refusals: Refusals) -> 
             continue
         is_pair = isinstance(element, tuple) and len(element) == 2
         module, options = element if is_pair else (element, {})
-        if not modules.is_module(module) or not isinstance(options, Mapping):
+        if not _received.is_torch_module(module) or not isinstance(options, Mapping):
             hint = ". Call the class" if isinstance(element, type) else ""
             raise TypeError(
                 "an element of a list must be a module of PyTorch, a pair (module, {options}) or a "

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tf_lstm_ops import _received
 from tf_lstm_ops._refusal import Refusals, naming, refuse, require
 from tf_lstm_ops.inference.from_torch import kinds
 from tf_lstm_ops.inference.from_torch.entry import Entry, read_array
@@ -158,15 +157,3 @@ def _arguments(cls: type) -> dict[str, Any]:
         if not any(p.kind == p.VAR_KEYWORD for p in parameters):
             break
     return found
-
-
-def is_module(value: Any) -> bool:
-    """Whether a value is a module of PyTorch.
-
-    Args:
-      value: any value.
-
-    Returns:
-      The answer. It does not import PyTorch.
-    """
-    return _received.is_torch_module(value)

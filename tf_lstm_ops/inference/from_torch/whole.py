@@ -23,7 +23,6 @@ from tf_lstm_ops._arrays import Array
 from tf_lstm_ops._refusal import refused
 from tf_lstm_ops.inference import file, from_onnx
 from tf_lstm_ops.inference.from_onnx.source import Source
-from tf_lstm_ops.inference.from_torch import modules
 
 _SCOPES = "pkg.torch.onnx.name_scopes"  # where the exporter says which module made a node
 _OPEN_AXES = 2  # those that may be the batch and the time
@@ -44,7 +43,7 @@ def read(module: Any, example: Any) -> tuple[file.Graph, Source]:
       TypeError: module is no module, or example has other things than tensors.
       ValueError: PyTorch cannot export the module, or a session does not compute it.
     """
-    if not modules.is_module(module):
+    if not _received.is_torch_module(module):
         raise TypeError(
             f"example is for a module of PyTorch. Received: source={_received.text(module)}"
         )
@@ -182,14 +181,7 @@ class _Program:
         self._is_named = isinstance(example, Mapping)
 
     def __call__(self, feeds: Sequence[Array]) -> list[Array]:
-        """The outputs of the module.
-
-        Args:
-          feeds: its inputs, in order.
-
-        Returns:
-          Its outputs.
-        """
+        """The outputs of the module."""
         tensors = {
             key: self._torch.from_numpy(np.array(array)).to(like)
             for (key, like), array in zip(self._given.items(), feeds, strict=True)

@@ -20,21 +20,8 @@ _MERGING = {"concat": Concatenate, "sum": Add, "mul": Multiply, "ave": Average}
 _DIFFERENT = ("name", "directions", "flags", "arrays", "initial")
 
 
-def both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> file.Layer:
-    """The record of two directions.
-
-    Args:
-      name: of the layer.
-      first: the record of the layer that reads forwards.
-      second: that of the layer that reads backwards.
-      merge_mode: "concat", "sum", "mul" or "ave".
-
-    Returns:
-      The record.
-
-    Raises:
-      ValueError: the layers have other directions or different options.
-    """
+def _both(name: str, first: file.Layer, second: file.Layer, merge_mode: str) -> file.Layer:
+    """The record of two directions."""
     _require_directions(first, second)
     if differing := _differing(first, second):
         raise ValueError(f"its two layers have different {', '.join(differing)}")
@@ -68,8 +55,10 @@ def merged(
     """A layer of two directions with any options.
 
     Args:
-      name, first, second: as of `both`.
-      merge_mode: as of `both`; None: the layer returns the sequences of both.
+      name: of the layer.
+      first: the record of the layer that reads forwards.
+      second: that of the layer that reads backwards.
+      merge_mode: "concat", "sum", "mul" or "ave"; None: the layer returns the sequences of both.
       return_state: whether it returns the final states behind them.
 
     Returns:
@@ -81,7 +70,7 @@ def merged(
     _require_directions(first, second)
     if merge_mode is None or _differing(first, second):
         return _TwoLayers(name, first, second, merge_mode, return_state)
-    return Recurrent([both(name, first, second, merge_mode)], name, return_state)
+    return Recurrent([_both(name, first, second, merge_mode)], name, return_state)
 
 
 class _TwoLayers(Recurrent):
@@ -161,5 +150,5 @@ class Bidirectional(Recurrent):
             dataclasses.replace(part.records[0], flags=part.records[0].flags & ~file.RETURNS_STATE)
             for part in parts
         )
-        record = both(name or "Bidirectional", first, second, merge_mode)
+        record = _both(name or "Bidirectional", first, second, merge_mode)
         super().__init__([record], name, return_state)

@@ -50,11 +50,11 @@ def part_of(x: Traced, axis: int, start: int, stop: int | None) -> Traced:
             raise AxesError("it takes no elements")
     elif (start, stop) == (0, None):
         return x
-    group, behind = group_with(x, product)
+    group, behind = _group_with(x, product)
     if group == 0:
         raise AxesError("it takes some rows of the batch")
     if behind is None:
-        x, group, behind = separated(x, axis), 1, 1
+        x, group, behind = _separated(x, axis), 1, 1
     is_last = start == -1 and stop is None if size is None else stop == size == start + 1
     is_one = is_last or stop == start + 1
     new: Product = (Factor(1) if is_one else derived([product], lambda n: _length(n, start, stop)),)
@@ -95,11 +95,11 @@ def reversed_along(x: Traced, axis: int) -> Traced:
     product = x.axes[axis]
     if not real(product):
         return x
-    group, behind = group_with(x, product)
+    group, behind = _group_with(x, product)
     if group == 0:
         raise AxesError("it reverses the batch")
     if group < 0 or behind != 1:
-        x, group = separated(x, axis), 1
+        x, group = _separated(x, axis), 1
     made: Any = x.value.node
     layer = layers.Slice(-1 if group == len(x.groups) - 1 else group, reverse=True)
     is_reversed = isinstance(made, graph.Node) and made.layer.kind == file.SLICE
@@ -108,17 +108,8 @@ def reversed_along(x: Traced, axis: int) -> Traced:
     return x.with_value(layer(x.value))
 
 
-def group_with(x: Traced, product: Product) -> tuple[int, int | None]:
-    """Where an axis is in the value of an array.
-
-    Args:
-      x: the array.
-      product: the axis.
-
-    Returns:
-      Which axis of the value it is, or is the first part of, and the size of what is behind it in
-      this axis; None if it is neither.
-    """
+def _group_with(x: Traced, product: Product) -> tuple[int, int | None]:
+    """Which axis of the value an axis is or begins, and the size behind it there; or -1, None."""
     own = real(product)
     for k, group in enumerate(map(real, x.groups)):
         if group == own:
@@ -128,19 +119,8 @@ def group_with(x: Traced, product: Product) -> tuple[int, int | None]:
     return -1, None
 
 
-def separated(x: Traced, axis: int) -> Traced:
-    """The array with one of its axes as the axis behind the batch of its value.
-
-    Args:
-      x: the array.
-      axis: which axis.
-
-    Returns:
-      The array.
-
-    Raises:
-      AxesError: the axis has the batch in it.
-    """
+def _separated(x: Traced, axis: int) -> Traced:
+    """The array with one of its axes as the axis behind the batch of its value."""
     product = x.axes[axis]
     if x.groups[0] and x.groups[0][0] in product:
         raise AxesError("it takes some rows of the batch")
@@ -170,9 +150,9 @@ def concatenated(arrays: Sequence[Traced], axis: int) -> Traced:
         raise AxesError("its operands have different sizes")
     model = next((array for array in arrays if real(array.axes[axis])), arrays[0])
     part = model.axes[axis]
-    place, _ = group_with(model, part) if real(part) else (len(model.groups) - 1, 1)
+    place, _ = _group_with(model, part) if real(part) else (len(model.groups) - 1, 1)
     if place == -1:
-        model, place = separated(model, axis), 1
+        model, place = _separated(model, axis), 1
     before, behind = model.groups[:place], model.groups[place + 1 :]
     # A new axis becomes the major part of the features.
     minor = real(model.groups[place])[len(real(part)) :]

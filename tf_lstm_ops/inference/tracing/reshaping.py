@@ -81,12 +81,7 @@ class _Division:
         self.groups = [*array.groups]
 
     def taken(self, want: Target, end: int) -> Product:
-        """The factors of an axis.
-
-        Args:
-          want: its size or its factors.
-          end: 0 to take them from the front, -1 from the back.
-        """
+        """The factors of an axis of a size, or of factors, from the front (0) or the back (-1)."""
         if isinstance(want, int):
             return self._of_size(want, end)
         if not any(factor.size is None for factor in want):

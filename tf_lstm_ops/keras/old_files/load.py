@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
+import re
 import textwrap
+import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from tf_lstm_ops import _files, _keras_private
 from tf_lstm_ops._arrays import Array
@@ -20,16 +24,18 @@ from tf_lstm_ops.files.contents import Contents, NamedArray
 from tf_lstm_ops.keras import convert
 from tf_lstm_ops.keras.old_files import (
     arguments,
-    budget,
-    defaults,
-    keras_files,
     layer_weights,
     layers,
+    masks,
     models,
     safety,
     saved_models,
 )
 from tf_lstm_ops.keras.requirements import require_model
+
+_CONVOLUTIONS = (keras.layers.ConvLSTM1D, keras.layers.ConvLSTM2D, keras.layers.ConvLSTM3D)
+_GATED = (keras.layers.LSTM, keras.layers.GRU, *_CONVOLUTIONS)
+_CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell)
 
 
 def load_h5(
@@ -140,7 +146,7 @@ def _of_keras_3(file: Contents) -> Any:
             f"layer {found.name} ({found.kind}) of {file.path} is not made: {found.reason}. If you "
             "trust the file: convert_model(keras.models.load_model(path, safe_mode=False))"
         )
-    with _keras_private.safe_mode(), budget.limited(file.numbers):
+    with _keras_private.safe_mode(), _limited(file.numbers):
         try:
             return keras.models.load_model(file.path, compile=False)
         except (OSError, ValueError):
@@ -156,8 +162,8 @@ def _made(file: Contents, objects: dict[str, Any]) -> Any:
     """The model of a file of Keras 1 or 2, without the values of its weights."""
     if (found := safety.find(file.config)) is not None:
         raise layers.not_made(*found)
-    with budget.limited(file.numbers):
-        return models.model_of(file.config, models.source_of(file, objects))
+    with _limited(file.numbers):
+        return models.model_of(file, objects)
 
 
 def _of_saved_model(folder: Path, objects: dict[str, Any]) -> Any:
@@ -187,7 +193,7 @@ def _of_keras_file(path: Path, objects: dict[str, Any]) -> Any:
     if file.major >= 3:
         return _of_keras_3(file)
     model = _made(file, objects)
-    pairs = keras_files.arrays_of(file, model)
+    pairs = models.arrays_of(file, model)
     values = [each for one, own in pairs for each in layer_weights.values_of(one, own, file)]
     _assign(model, values)
     return model
@@ -229,7 +235,7 @@ def load_h5_weights(model: keras.Model, path: str | os.PathLike[str]) -> None:
     _assign(model, values)
     if file.major < 3:
         arguments.mark_hard_sigmoid(model)
-        defaults.warn_of_others(model, file, pairs)
+        _warn_of_others(model, file, pairs)
 
 
 def _values_by_name(model: Any, file: Contents) -> list[tuple[Any, Array]]:
@@ -261,3 +267,92 @@ def _assign(model: Any, values: list[tuple[Any, Array]]) -> None:
     for weight, value in values:
         weight.assign(value)
     _keras_private.finalize_states(model)
+
+
+def _warn_of_others(
+    model: Any, file: Contents, pairs: Sequence[tuple[Any, Sequence[NamedArray]]]
+) -> None:
+    """Warns if a layer has a default of Keras 3 where the version of the file had another.
+
+    The file has no arguments of layers. So a layer may have been made with what is now the default.
+    """
+    found = [part.name for layer, arrays in pairs for part in _with_sigmoid(layer, arrays, file)]
+    if names := list(dict.fromkeys(found)):
+        warnings.warn(
+            f"{file.path} is of Keras {file.version}, where recurrent_activation was "
+            f'"hard_sigmoid" by default, and {_listed(names)} has "sigmoid". If the model was '
+            'made with the default, make the layer with recurrent_activation="hard_sigmoid" and '
+            "load the weights again",
+            UserWarning,
+            stacklevel=3,
+        )
+    if names := masks.without_mask(model):
+        warnings.warn(
+            f"{_listed(names)} gets initial states and a sequence with a mask. In Keras "
+            f"{file.version} the layer used the mask, in Keras 3 it does not: pass mask= in the "
+            "call of the layer, such as embedding.compute_mask(words)",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _with_sigmoid(layer: Any, arrays: Sequence[NamedArray], file: Contents) -> Iterator[Any]:
+    """The layers in a layer that have Keras 3's default where the file's version had another."""
+    parts = _keras_private.layers_of(layer)
+    of_layers = {id(part.cell) for part in parts if isinstance(part, _GATED)}
+    shapes = [array.value.shape for array in arrays]
+    for part in parts:
+        is_part = isinstance(part, _GATED) or (
+            isinstance(part, _CELLS) and id(part) not in of_layers
+        )
+        if not is_part or part.recurrent_activation is not keras.activations.sigmoid:
+            continue
+        if isinstance(part, _CONVOLUTIONS):
+            yield part
+        elif _is_before_2_3(file.version):
+            gates = 3 if isinstance(part, keras.layers.GRU | keras.layers.GRUCell) else 4
+            if (2 * gates * part.units,) not in shapes:  # CuDNNLSTM and CuDNNGRU have sigmoid
+                yield part
+
+
+def _is_before_2_3(version: str) -> bool:
+    """Keras before 2.3, and tf.keras of TensorFlow 1, whose last version is 2.2.4-tf."""
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
+    return (*numbers, 0)[:2] < (2, 3)
+
+
+def _listed(names: list[str]) -> str:
+    return "layer " + ", ".join(names[:5]) + ("" if len(names) < 6 else " and others")
+
+
+@contextlib.contextmanager
+def _limited(numbers: int) -> Iterator[None]:
+    """A context in which Keras makes no more variables than the arrays of a file fill.
+
+    Keras makes the variables that the configuration asks for before their values are known.
+    """
+    left = limits.KERAS_TIMES * numbers + limits.KERAS_MORE
+
+    def creator(next_creator: Any, **options: Any) -> Any:
+        nonlocal left
+        left -= _size_of(options.get("initial_value"))
+        if left < 0:
+            raise ValueError(f"its weights are larger than those of the file, {numbers} numbers")
+        return next_creator(**options)
+
+    with tf.variable_creator_scope(creator):
+        try:
+            yield
+        except (tf.errors.ResourceExhaustedError, MemoryError) as error:
+            raise ValueError("its layers need more memory than there is") from error
+
+
+def _size_of(value: Any) -> int:
+    """The count of numbers of an initial value, of which a function is not run."""
+    if callable(value):
+        try:
+            with tf.Graph().as_default():
+                value = value()
+        except TypeError as error:
+            raise ValueError(f"its initial values cannot be computed: {error}") from error
+    return int(value.shape.num_elements() or 0) if isinstance(value, tf.Tensor) else 0

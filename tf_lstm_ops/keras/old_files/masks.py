@@ -182,17 +182,7 @@ def _of_time_distributed(layer: Any, tensor: Any) -> Any:
 
 
 def _of_steps(layer: Any, tensor: Any, mask: Any, axes: int) -> Any:
-    """The mask of the result of a TimeDistributed around a layer.
-
-    Args:
-      layer: the TimeDistributed.
-      tensor: its input, symbolic.
-      mask: the mask of the input.
-      axes: the number of axes that the steps and the batch are.
-
-    Returns:
-      The mask; None if there is none.
-    """
+    """The mask of a TimeDistributed; None without. The batch and the steps are `axes` axes."""
     inner = layer.layer
     if isinstance(inner, keras.layers.TimeDistributed):
         found = _of_steps(inner, tensor, mask, axes + 1)

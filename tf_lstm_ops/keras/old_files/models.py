@@ -10,10 +10,13 @@ from typing import Any, TypeAlias
 import keras
 
 from tf_lstm_ops._refusal import refused
-from tf_lstm_ops.files.contents import Contents
+from tf_lstm_ops.files.contents import Contents, NamedArray
+from tf_lstm_ops.files.keras_zip import snake_case
 from tf_lstm_ops.keras.old_files import layers
 from tf_lstm_ops.keras.old_files.layers import Source
 from tf_lstm_ops.keras.old_files.masks import Masks
+
+_Pairs = Iterator[tuple[Any, list[NamedArray]]]
 
 _Tensors: TypeAlias = dict[tuple[str, int], Any]  # the results of a layer's calls
 # A Sequential without these layers passes masks on as in Keras 2.
@@ -22,25 +25,12 @@ _PROBED = ("TimeDistributed", "Identity", "Normalization", "Rescaling", "input_l
 _REFERENCE = (3, 4)
 
 
-def source_of(file: Contents, custom_objects: Mapping[str, Any]) -> Source:
-    """Where the layers of a model come from.
+def model_of(file: Contents, custom_objects: Mapping[str, Any]) -> Any:
+    """Makes the model of a file.
 
     Args:
       file: the file.
       custom_objects: the user's classes and functions by name.
-
-    Returns:
-      The argument of `model_of`.
-    """
-    return Source(file, custom_objects, [], Masks(), model_of)
-
-
-def model_of(data: Any, source: Source) -> Any:
-    """Makes a model.
-
-    Args:
-      data: its configuration.
-      source: where it comes from.
 
     Returns:
       The model, built.
@@ -48,6 +38,11 @@ def model_of(data: Any, source: Source) -> Any:
     Raises:
       ValueError: a layer cannot be made, or the graph of the layers is not valid.
     """
+    return _model_of(file.config, Source(file, custom_objects, [], Masks(), _model_of))
+
+
+def _model_of(data: Any, source: Source) -> Any:
+    """The model of a configuration."""
     kind, config = _class_and_config(data)
     if kind == "Sequential":
         return _sequential(config, source)
@@ -87,7 +82,7 @@ def _part(data: Any, source: Source) -> Any:
     """A layer, or a model inside a model."""
     kind, config = _class_and_config(data)
     if layers.is_model(data, source):
-        return model_of(data, source)
+        return _model_of(data, source)
     name = str(config.get("name", kind))
     return layers.layer_of(data, source._replace(arrays=source.file.layers.get(name, [])))
 
@@ -295,3 +290,57 @@ def _structure(value: Any, tensors: _Tensors) -> Any:
     if isinstance(value, list):
         return [_structure(each, tensors) for each in value]
     return value
+
+
+def arrays_of(file: Contents, model: Any) -> _Pairs:
+    """The arrays of the layers of a model, in Keras 2's order.
+
+    Args:
+      file: the file.
+      model: the model that was made of it.
+
+    Returns:
+      Each layer, also those of models inside the model, with its arrays.
+
+    Raises:
+      ValueError: the file has a layer that keeps its weights in an unknown way.
+    """
+    return _of_model(file, "layers", model, file.config)
+
+
+def _of_model(file: Contents, group: str, model: Any, config: Any) -> _Pairs:
+    """As `arrays_of`. Groups are named by the classes of the layers, which are counted."""
+    counts: collections.Counter[str] = collections.Counter()
+    for layer, own in in_order(model, config):
+        name = snake_case(own["class_name"])
+        part = f"{name}_{counts[name]}" if counts[name] else name
+        counts[name] += 1
+        yield from _of_layer(file, f"{group}/{part}", layer, own)
+
+
+def _of_layer(file: Contents, group: str, layer: Any, config: Any) -> _Pairs:
+    """A layer with its arrays; the model inside of a TimeDistributed has several."""
+    if isinstance(layer, keras.layers.TimeDistributed):
+        inner = config["config"].get("layer")
+        yield from _of_layer(file, f"{group}/layer", layer.layer, inner)
+    elif isinstance(layer, keras.Model):
+        yield from _of_model(file, f"{group}/layers", layer, config)
+    else:
+        yield layer, _arrays(file, group, layer)
+
+
+def _arrays(file: Contents, group: str, layer: Any) -> list[NamedArray]:
+    if isinstance(layer, keras.layers.Bidirectional):
+        halves = {"forward_layer": layer.forward_layer, "backward_layer": layer.backward_layer}
+        parts = (_arrays(file, f"{group}/{name}", half) for name, half in halves.items())
+        return [array for part in parts for array in part]
+    if isinstance(layer, keras.layers.RNN):
+        if isinstance(layer.cell, keras.layers.StackedRNNCells):
+            raise ValueError(f"layer {layer.name} has several cells, which is not read from .keras")
+        group = f"{group}/cell"
+    own = [path for path in file.arrays if path.rpartition("/")[0] == f"{group}/vars"]
+    return [NamedArray(path, file.arrays[path]) for path in sorted(own, key=_by_number)]
+
+
+def _by_number(path: str) -> tuple[int, str]:
+    return len(path), path
