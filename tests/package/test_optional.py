@@ -130,8 +130,7 @@ def test_no_message_names_an_extra() -> None:
 def test_no_other_import_of_these_packages() -> None:
     """Besides modules that are imported after `require`, and for type checkers."""
     after = {
-        "cli/plot.py",
-        *(f"export/{name}.py" for name in ("onnx", "onnx_nodes")),
+        *("cli/plot.py", "export/onnx.py"),
         *("onnx_graph/run.py", "inference/from_torch/reference.py"),
     }
     # TensorFlow and h5py are not optional for the modules on Keras.

@@ -247,3 +247,52 @@ def checked_threads(threads: Any) -> int:
             f"threads must be from 1 to {native.MAX_THREADS}. Received: threads={threads}"
         )
     return threads
+
+
+def checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """A mask as the library reads it.
+
+    Args:
+      label: of the argument, for messages.
+      mask: not 0 where a step is valid.
+      shape: that it must have.
+
+    Returns:
+      0 or 1, contiguous.
+
+    Raises:
+      ValueError: it has another shape.
+      TypeError: it has no real numbers.
+    """
+    valid = arrays.as_array(label, mask)
+    if valid.shape != shape:
+        axes = ", ".join(map(str, shape))
+        raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
+    return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
+
+
+def checked_lengths(label: str, lengths: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Lengths as the library reads them.
+
+    Args:
+      label: of the argument, for messages.
+      lengths: the number of steps of each row.
+      shape: the batch and the steps.
+
+    Returns:
+      int32, contiguous.
+
+    Raises:
+      ValueError: they have another shape, or one is not from 0 to the steps.
+      TypeError: they are no integers.
+    """
+    found = arrays.as_array(label, lengths)
+    if found.shape != shape[:1]:
+        raise ValueError(f"{label} must have the shape [{shape[0]}]. Received: {found.shape}")
+    if found.size and found.dtype.kind not in "iu":
+        raise TypeError(f"{label} must have integers. Received: {found.dtype}")
+    steps = shape[1]
+    if found.size and not 0 <= found.min() <= found.max() <= steps:
+        wrong = found[(found < 0) | (found > steps)][0]
+        raise ValueError(f"{label} must be from 0 to {steps}, the steps. Received: {wrong}")
+    return np.ascontiguousarray(found, np.int32)

@@ -6,13 +6,11 @@ import math
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from tf_lstm_ops import _files, _tensorflow
 from tf_lstm_ops._constructors import constructor
 from tf_lstm_ops.inference import (
     arguments,
-    arrays,
     compare,
     file,
     native,
@@ -271,7 +269,7 @@ class Session:
             raise ValueError("a call has a mask or lengths, not both")
         own = self._opened
         given, value = (own.lengths, lengths) if mask is None else (own.masks, mask)
-        check = _checked_lengths if mask is None else _checked_mask
+        check = arguments.checked_lengths if mask is None else arguments.checked_mask
         return [
             None if each is None else check(label, each, shape[:2])
             for label, each, shape in zip(given.labels, given.flat(value), shapes, strict=True)
@@ -347,26 +345,3 @@ class Session:
             f"output_size={self.output_size}, returns_sequence={self.returns_sequence}, "
             f"threads={self.threads}, weights={weight_types.summary(self.weights)!r})"
         )
-
-
-def _checked_mask(label: str, mask: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """A mask as the library reads it: not 0 where a step is valid."""
-    valid = arrays.as_array(label, mask)
-    if valid.shape != shape:
-        axes = ", ".join(map(str, shape))
-        raise ValueError(f"{label} must have the shape [{axes}]. Received: {valid.shape}")
-    return np.ascontiguousarray(valid, np.bool_).view(np.uint8)
-
-
-def _checked_lengths(label: str, lengths: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Lengths as the library reads them."""
-    found = arrays.as_array(label, lengths)
-    if found.shape != shape[:1]:
-        raise ValueError(f"{label} must have the shape [{shape[0]}]. Received: {found.shape}")
-    if found.size and found.dtype.kind not in "iu":
-        raise TypeError(f"{label} must have integers. Received: {found.dtype}")
-    steps = shape[1]
-    if found.size and not 0 <= found.min() <= found.max() <= steps:
-        wrong = found[(found < 0) | (found > steps)][0]
-        raise ValueError(f"{label} must be from 0 to {steps}, the steps. Received: {wrong}")
-    return np.ascontiguousarray(found, np.int32)

@@ -21,7 +21,15 @@ class Builder(abc.ABC):
     """Adds nodes to a graph, whose outputs have the type of the layer by default."""
 
     @abc.abstractmethod
-    def constant(self, value: Any) -> Any: ...
+    def constant(self, value: Any) -> Any:
+        """A constant.
+
+        Args:
+          value: an array or a number of NumPy.
+
+        Returns:
+          The value.
+        """
 
     @abc.abstractmethod
     def add(
@@ -31,19 +39,65 @@ class Builder(abc.ABC):
         dtype: Any = None,
         output: int = 0,
         **attributes: Any,
-    ) -> Any: ...
+    ) -> Any:
+        """A node.
+
+        Args:
+          kind: the operator.
+          inputs: values.
+          dtype: the number of the output's type; None: that of the layer.
+          output: the index of the output.
+          **attributes: of the node.
+
+        Returns:
+          The value of the output.
+        """
 
     def integers(self, *values: int) -> Any:
+        """A constant of type int64.
+
+        Args:
+          *values: its elements.
+
+        Returns:
+          The value, [n].
+        """
         return self.constant(np.array(values, np.int64))
 
     def unsqueeze(self, value: Any, axis: int, dtype: Any = None) -> Any:
+        """A value with a further axis of size 1.
+
+        Args:
+          value: the value.
+          axis: the axis in the result.
+          dtype: as of `add`.
+
+        Returns:
+          The value.
+        """
         return self.add("Unsqueeze", [value, self.integers(axis)], dtype)
 
     def squeeze(self, value: Any, axis: int) -> Any:
+        """A value without an axis of size 1.
+
+        Args:
+          value: the value.
+          axis: the axis.
+
+        Returns:
+          The value.
+        """
         return self.add("Squeeze", [value, self.integers(axis)])
 
     def batch_first(self, y: Any) -> Any:
-        """The output of a node [T, D, B, H] as [B, T, H]."""
+        """The output of a recurrent node with the batch first.
+
+        Args:
+          y: [T, D, B, H].
+
+        Returns:
+          [B, T, H].
+        """
         return self.add("Transpose", [self.squeeze(y, 1)], perm=[1, 0, 2])
 
 
@@ -73,7 +127,14 @@ class Packing:
         self.lengths = build.add("Cast", [self._count], INT32, to=INT32)
 
     def pack(self, x: Any) -> Any:
-        """The input of the node, [T, B, I], from x [B, T, I]."""
+        """The input of the node.
+
+        Args:
+          x: [B, T, I].
+
+        Returns:
+          [T, B, I].
+        """
         build = self._build
         order = self._integer("Where", self._mask, self._rank, build.integers(_FAR))
         bounds = [build.integers(v) for v in (1, 2, 0)]
@@ -82,9 +143,15 @@ class Packing:
         return build.add("Transpose", [self._gather(x, steps)], perm=[1, 0, 2])
 
     def sequence(self, y: Any, zero_output: bool) -> Any:
-        """The output of each step, [B, T, H], from that of the node.
+        """The output of each step.
 
-        Where the mask is False it is zero, or the output that was computed before.
+        Args:
+          y: of the node, [T, D, B, H].
+          zero_output: whether it is zero where the mask is False; else it is the output that was
+            computed before.
+
+        Returns:
+          [B, T, H].
         """
         build, valid = self._build, self._mask
         if not zero_output:
@@ -93,7 +160,14 @@ class Packing:
         return self._where(build.unsqueeze(valid, 2, BOOL), packed)
 
     def last(self, y: Any, zero_output: bool) -> Any:
-        """The output [B, H] of the step that is computed last."""
+        """The output of the step that is computed last.
+
+        Args:
+          y, zero_output: as of `sequence`.
+
+        Returns:
+          [B, H].
+        """
         build, valid = self._build, self._any_valid()
         if zero_output:
             bounds = (0, 1) if self._backwards else (-1, _FAR)
@@ -102,7 +176,15 @@ class Packing:
         return self._where(valid, build.squeeze(self._last(y), 1))
 
     def states(self, outputs: Sequence[Any], initial: Sequence[Any]) -> list[Any]:
-        """The final states [D, B, H] of Y and Y_c; the initial ones of rows without valid steps."""
+        """The final states.
+
+        Args:
+          outputs: Y [T, D, B, H] and, of an LSTM, Y_c [D, B, H] of the node.
+          initial: the initial states, which rows without valid steps keep.
+
+        Returns:
+          [D, B, H] each.
+        """
         build, valid = self._build, self._any_valid()
         last = build.add("Transpose", [self._last(outputs[0])], perm=[1, 0, 2])
         pairs = zip([last, *outputs[1:]], initial, strict=True)

@@ -74,7 +74,14 @@ class Mask:
     masked: tuple[Traced, Value] | None = None
 
     def fits(self, x: Traced) -> bool:
-        """Whether its axes are the first ones of an array [B, T, N]."""
+        """Whether its axes are the first ones of an array.
+
+        Args:
+          x: the array.
+
+        Returns:
+          True for [B, T, N] with the batch and time of the mask.
+        """
         is_sequence = x.rank == 3 and x.is_float and real(x.axes[0]) == real(x.groups[0])
         return is_sequence and all(map(_are_same, self.axes, x.axes))
 
@@ -108,6 +115,7 @@ class Run:
       backwards: whether it computes the last step first.
       initial: its initial states, [1, B, H].
       units: H.
+      flags: what the outputs need that are read; None before the first one.
     """
 
     node: Any
@@ -118,7 +126,17 @@ class Run:
     flags: int | None = None
 
     def result(self, name: str, backwards: bool | None, which: int) -> Traced:
-        """An output as an array of the session; `mask_texts.TABLE` has the arguments."""
+        """An output of the node.
+
+        Args:
+          name, backwards, which: an entry of `mask_texts.TABLE`.
+
+        Returns:
+          The output as an array of the session.
+
+        Raises:
+          Refused: the layer cannot return it, too.
+        """
         if backwards not in (None, self.backwards):
             refuse(_UNKNOWN)
         batch, time, features = self.x.groups[0], self.x.groups[1], (Factor(self.units),)

@@ -15,7 +15,7 @@ from tf_lstm_ops.inference.from_torch.plan import Plan
 from tf_lstm_ops.inference.from_torch.reference import Reference
 from tf_lstm_ops.inference.graph import Value, lower
 from tf_lstm_ops.inference.layers import Chain, Embedding, Layer
-from tf_lstm_ops.inference.of_arrays import input_of
+from tf_lstm_ops.inference.layers.inputs import input_of
 
 __all__ = ["read"]
 
