@@ -1,6 +1,8 @@
 """load_h5 and load_h5_weights beside tf_keras, which is Keras 2 and writes and runs its files."""
 
+import json
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +101,21 @@ def test_the_model_is_saved_and_loaded_with_its_own_hard_sigmoid(
     again = keras.models.load_model(tmp_path / "new.keras")
     with np.load(keras_2_files / "hard_everywhere.npz") as arrays:
         assert_as_in_keras_2(again, arrays)
+
+
+def test_a_keras_file_with_a_layer_without_name(keras_2_files: Path, tmp_path: Path) -> None:
+    """Keras names the layer by its class, so the file does not say whose weights are whose."""
+    path = tmp_path / "a.keras"
+    with (
+        zipfile.ZipFile(keras_2_files / "hard_gru_after.keras") as source,
+        zipfile.ZipFile(path, "w") as target,
+    ):
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "config.json":
+                config = json.loads(data)
+                del config["config"]["layers"][1]["config"]["name"]
+                data = json.dumps(config).encode()
+            target.writestr(name, data)
+    with pytest.raises(ValueError, match="weights of layer GRU are not found"):
+        load_h5(path)

@@ -66,9 +66,12 @@ def in_order(model: Any, data: Any) -> Iterator[tuple[Any, Any]]:
     by_name = {layer.name: layer for layer in model.layers}
     for part in _class_and_config(data)[1]["layers"]:
         kind, config = _class_and_config(part)
-        layer = by_name.get(layers.renamed(str(config.get("name", kind))))
+        name = str(config.get("name", kind))
+        layer = by_name.get(layers.renamed(name))
         if layer is not None:
             yield layer, part
+        elif kind != "InputLayer":
+            raise ValueError(f"the weights of layer {name} are not found, which has no name")
 
 
 def _class_and_config(data: Any) -> tuple[str, dict[str, Any]]:
