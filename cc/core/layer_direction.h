@@ -59,6 +59,9 @@ struct GateMatrices {
   // Set in place of `data` where T is const float and the weights are stored as
   // bfloat16.
   const BFloat16* bfloat16 = nullptr;
+  // With `bfloat16`: whether what is multiplied with the weights may be rounded
+  // to bfloat16, too, for instructions that multiply bfloat16.
+  bool rounds_factors = false;
   // Set in place of `data` where the weights are integers from -127 to 127. A
   // weight is the integer times the scale of its column: scales[g * gate_stride
   // + n]. The column stride is 1.

@@ -144,7 +144,12 @@ enum Flags : uint32_t {
 };
 
 // The type of the matrices of a layer: those of NodeReader::Matrix and Table.
-enum WeightType : uint32_t { kFloat32 = 0, kBFloat16 = 1, kInt8 = 2 };
+enum WeightType : uint32_t {
+  kFloat32 = 0,
+  kBFloat16 = 1,  // products are of float32
+  kInt8 = 2,
+  kBFloat16Products = 3,  // what is multiplied may be rounded, too
+};
 
 // The tables of a file of either version. A file of version 1 has the graph of
 // its chain.

@@ -293,8 +293,10 @@ GateMatrices<const float> NodeReader::Typed(int direction, int array,
   matrix.column_stride = 1;
   const uint64_t offset = record_.layer.arrays[direction][array];
   switch (InRange("weights", record_.layer.weights, kFloat32,
-                  file_.version == 1 ? kFloat32 : kInt8)) {
+                  file_.version == 1 ? kFloat32 : kBFloat16Products)) {
     case kBFloat16:
+    case kBFloat16Products:
+      matrix.rounds_factors = record_.layer.weights == kBFloat16Products;
       matrix.bfloat16 = reinterpret_cast<const BFloat16*>(Bytes(
           PlaceOf(direction, array), true, {rows, columns}, sizeof(BFloat16)));
       break;

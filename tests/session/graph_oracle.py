@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from . import chain
@@ -26,14 +27,31 @@ class Int8(np.ndarray):
         return np.rint(rows / np.where(steps > 0, steps, 1)) * steps @ np.asarray(self)
 
 
+class BFloat16(np.ndarray):
+    """Weights of bfloat16. Rows that are multiplied with them are rounded to bfloat16."""
+
+    def __rmatmul__(self, rows: Array) -> Array:
+        rounded = np.asarray(rows, np.float32).astype(ml_dtypes.bfloat16)
+        return rounded.astype(np.float64) @ np.asarray(self)
+
+
+# The most weights of a layer whose rows stay float32 with BFLOAT16_PRODUCTS.
+_SMALL = 16383
+_ROUNDING = {f.INT8: Int8, f.BFLOAT16_PRODUCTS: BFloat16}
+
+
 def _stored(layer: f.Layer) -> f.Layer:
     """The layer with the weights that the file has."""
-    if layer.weights != f.INT8 or layer.kind == f.EMBEDDING:
+    kind = _ROUNDING.get(layer.weights)
+    if kind is None or layer.kind == f.EMBEDDING:
         return f.stored(layer)
-    typed = f.TYPED[layer.kind]
+    typed = [name for name in f.TYPED[layer.kind] if name != "projection" or kind is Int8]
+    count = sum(values.size for name, values in layer.arrays[0].items() if name in typed)
+    if kind is BFloat16 and count <= _SMALL:
+        return f.stored(layer)
     arrays = [
         {
-            name: np.asarray(values, np.float64).view(Int8) if name in typed else values
+            name: np.asarray(values, np.float64).view(kind) if name in typed else values
             for name, values in each.items()
         }
         for each in f.stored(layer).arrays

@@ -46,7 +46,8 @@ ARRAYS = (
     *("kernel", "recurrent_kernel", "bias", "recurrent_bias", "peephole"),
     *("projection", "input_gamma", "recurrent_gamma", "state_gamma", "state_beta"),
 )
-WEIGHTS = FLOAT32, BFLOAT16, INT8 = 0, 1, 2
+WEIGHTS = FLOAT32, BFLOAT16, INT8, BFLOAT16_PRODUCTS = 0, 1, 2, 3
+BFLOAT16S = BFLOAT16, BFLOAT16_PRODUCTS
 TYPED = {  # arrays of the type of the weights
     RECURRENT: ("kernel", "recurrent_kernel", "projection"),
     **dict.fromkeys((DENSE, EMBEDDING, CONVOLUTION), ("kernel",)),
@@ -94,9 +95,9 @@ def _record(layer: Layer, offsets: list[int]) -> bytes:
 def _data(layer: Layer, name: str, values: np.ndarray) -> bytes:
     """The bytes of an array, in the type of the layer's weights."""
     values = np.ascontiguousarray(values, "<f4")
-    if name not in TYPED.get(layer.kind, ()) or layer.weights not in (BFLOAT16, INT8):
+    if name not in TYPED.get(layer.kind, ()) or layer.weights == FLOAT32:
         return values.tobytes()
-    if layer.weights == BFLOAT16:
+    if layer.weights in BFLOAT16S:
         return _bfloat16(values).tobytes()
     scales, q = _quantized(values, layer.kind)
     return scales.tobytes() + q.tobytes()
@@ -116,7 +117,7 @@ def stored(layer: Layer) -> Layer:
 
 def _value(layer: Layer, values: np.ndarray) -> np.ndarray:
     values = np.ascontiguousarray(values, "<f4")
-    if layer.weights == BFLOAT16:
+    if layer.weights in BFLOAT16S:
         return (_bfloat16(values).astype("<u4") << 16).view("<f4")
     if layer.weights == INT8:
         scales, q = _quantized(values, layer.kind)

@@ -32,7 +32,7 @@ def test_errors_of_allocations(program: Path, tmp_path: Path, name: str, threads
 
 @pytest.mark.full
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+@pytest.mark.parametrize("weights", f.WEIGHTS[1:])
 @pytest.mark.parametrize("name", ["lstm of 256", "grus of 256"])
 def test_errors_of_allocations_of_large_layers(
     program: Path, tmp_path: Path, name: str, weights: int, threads: int

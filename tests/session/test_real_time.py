@@ -113,7 +113,7 @@ def test_streams_of_other_instruction_sets(
 
 
 @pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+@pytest.mark.parametrize("weights", f.WEIGHTS[1:])
 def test_large_layers_of_other_weights(
     program: Path, tmp_path: Path, name: str, weights: int
 ) -> None:
@@ -125,7 +125,7 @@ def test_large_layers_of_other_weights(
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["lstm of 256", "both of 300"])
-@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+@pytest.mark.parametrize("weights", f.WEIGHTS[1:])
 def test_smaller_calls_of_other_weights(
     program: Path, tmp_path: Path, name: str, weights: int
 ) -> None:

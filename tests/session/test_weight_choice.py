@@ -122,7 +122,11 @@ def test_one_name_for_several_layers_of_a_module() -> None:
 @pytest.mark.parametrize(
     ("weights", "error", "text"),
     [
-        ("int4", ValueError, "must be 'float32', 'bfloat16' or 'int8', a dict.* Received: 'int4'"),
+        (
+            "int4",
+            ValueError,
+            "or 'int8', a dictionary .* Received: 'int4'",
+        ),
         (8, TypeError, "must be 'float32'.* Received: 8"),
         (None, TypeError, "must be 'float32'.* Received: None"),
         (["lstm"], TypeError, "must be 'float32'.* Received: list"),
@@ -159,7 +163,7 @@ def test_int8_of_long_sums() -> None:
     for weights in ({"int8": ["deep"]}, lambda layer: "int8"):
         with pytest.raises(ValueError, match=r"layer deep must sum at most 65536 .*: 65537"):
             weight_types.applied(made, weights)
-    assert weight_types.applied(made, "bfloat16").nodes[0].layer.weights == 1
+    assert weight_types.applied(made, "bfloat16").nodes[0].layer.weights == 3
 
 
 def test_int8_of_long_tables() -> None:

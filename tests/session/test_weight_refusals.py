@@ -69,7 +69,7 @@ def test_rows(library: Any) -> None:
 
 def test_types(library: Any) -> None:
     """Of a layer with a product, of another layer, and of version 1."""
-    assert_rejected(library, dense(weights=3), "layer 0: weights is 3, must be from 0 to 2")
+    assert_rejected(library, dense(weights=4), "layer 0: weights is 4, must be from 0 to 3")
     first, second = (
         dataclasses.replace(layer, weights=f.INT8)
         for layer in (layers.dense(np.random.default_rng(0), 3, 2), graphs.function_layer("relu"))

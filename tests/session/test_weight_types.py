@@ -46,7 +46,7 @@ def _node(node: f.Node) -> file.Node:
     return file.Node(layer, tuple(node.operands), node.batch_axes)
 
 
-@pytest.mark.parametrize("weights", [f.BFLOAT16, f.INT8])
+@pytest.mark.parametrize("weights", f.WEIGHTS[1:])
 @pytest.mark.parametrize("name", graphs.GRAPHS)
 def test_bytes(name: str, weights: int) -> None:
     made = graphs.make(name, weights)

@@ -209,7 +209,7 @@ def _add_convert(commands: Commands) -> None:
     )
     added.add_argument(
         "--weights",
-        choices=("float32", "bfloat16", "int8"),
+        choices=("float32", "bfloat16", "bfloat16_storage", "int8"),
         default="float32",
         help="type of the weights of a .session file",
     )

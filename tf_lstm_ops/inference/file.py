@@ -39,7 +39,8 @@ _FUNCTION_NUMBERS = "functions"  # an array of cells that have no layer normalis
 _INDICES = {name: index for index, name in enumerate(ARRAYS)}
 _INDICES[_FUNCTION_NUMBERS] = _INDICES["input_gamma"]
 
-WEIGHT_TYPES = ("float32", "bfloat16", "int8")  # their indices are the field `weights`
+# Their indices are the field `weights`.
+WEIGHT_TYPES = ("float32", "bfloat16_storage", "int8", "bfloat16")
 TYPED_ARRAYS = {  # by kind, those that have this type
     RECURRENT: ("kernel", "recurrent_kernel", "projection"),
     **dict.fromkeys((DENSE, EMBEDDING, CONVOLUTION), ("kernel",)),
@@ -339,7 +340,7 @@ def _arrays(layer: Layer) -> Iterator[tuple[int, int, Array]]:
 
 def _typed(layer: Layer, name: str, values: Array) -> Array:
     """The values of an array in the type of the layer's weights."""
-    if WEIGHT_TYPES[layer.weights] == "bfloat16":
+    if WEIGHT_TYPES[layer.weights] != "int8":
         return quantization.bfloat16(values).astype("<u2", copy=False)
     if not np.isfinite(values).all():
         raise ValueError(

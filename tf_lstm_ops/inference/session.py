@@ -74,8 +74,10 @@ class Session:
         `from_layers` takes, which needs no Keras.
       threads: the number of threads of a call, from 1 to 256. They share the work of large batches
         and layers; results do not depend on their number.
-      weights: the type of the weights of products: "float32", "bfloat16" or "int8". With "int8" a
-        layer of fewer than 16,384 weights stays float32. Or a dictionary from types to lists of
+      weights: the type of the weights of products: "float32", "bfloat16", "bfloat16_storage" or
+        "int8". With "int8" a layer of fewer than 16,384 weights stays float32. With "bfloat16"
+        processors that multiply bfloat16 also round what is multiplied; "bfloat16_storage" has the
+        same bits on all processors. Or a dictionary from types to lists of
         names of layers, such as ``{"int8": ["lstm", "dense_1"]}``; the other layers are float32.
         "lstm" also stands for the layers "lstm (layer 0)" and "lstm (layer 1)" of several layers in
         one. Or a function that is called with `LayerWeights` for each layer with products, and

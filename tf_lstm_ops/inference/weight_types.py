@@ -13,20 +13,20 @@ from tf_lstm_ops.inference import file
 # Products of fewer weights than this may be slower with these weights than with float32:
 # benchmarks/NOTES.md, "int8 and bfloat16 in sessions". Where int8 begins to be faster depends on
 # the processor, and a rule by the processor would give other results on another one.
-_LEAST_WEIGHTS = {"int8": 16384, "bfloat16": 0, "float32": 0}
+_LEAST_WEIGHTS = {"int8": 16384, "bfloat16": 0, "bfloat16_storage": 0, "float32": 0}
 _MOST_DEPTH = 65536  # of int8: 2**16 products of 255 * 127 fit in an int32
 _KINDS = {file.DENSE: "Dense", file.EMBEDDING: "Embedding", file.CONVOLUTION: "Conv1D"}
 _NAMED = 3  # layers that a summary names
 
 _EXPECTED = (
-    "'float32', 'bfloat16' or 'int8', a dictionary from these to lists of names of layers, or a "
-    "function from a layer to one of these"
+    "'float32', 'bfloat16', 'bfloat16_storage' or 'int8', a dictionary from these to lists of "
+    "names of layers, or a function from a layer to one of these"
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerWeights:
-    """The weights of a layer of a session that may be float32, bfloat16 or int8.
+    """The weights of a layer of a session, of one of the types of weights.
 
     The function that is the argument ``weights`` of a session gets one for each such layer, and
     `Session.weights` has them. The weights are those of the layer's products: without biases,
@@ -39,7 +39,8 @@ class LayerWeights:
         convolution; of an Embedding the number of rows.
       columns: how many outputs a product has: of a recurrent layer all gates of one direction.
       weights: the number of weights.
-      type: "float32", "bfloat16" or "int8"; of the argument of a function "float32".
+      type: "float32", "bfloat16", "bfloat16_storage" or "int8"; of the argument of a function
+        "float32".
     """
 
     name: str
@@ -114,7 +115,7 @@ def summary(described: Sequence[LayerWeights]) -> str:
         return next(iter(counts), "float32")
     parts = [
         f"{name}: {counts[name]} of {len(described)} layers"
-        for name in ("int8", "bfloat16")
+        for name in ("int8", "bfloat16", "bfloat16_storage")
         if counts[name]
     ]
     rest = [each.name for each in described if each.type == "float32"]

@@ -24,13 +24,17 @@ namespace tf_lstm_ops {
 #define TF_LSTM_OPS_DECLARE(name, set, bfloat16) \
   namespace set {                                \
   extern const Engine kEngine;                   \
+  }                                              \
+  namespace bfloat16 {                           \
+  extern const Engine kEngine;                   \
   }
 TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_DECLARE)
 #undef TF_LSTM_OPS_DECLARE
 
 namespace {
 
-#define TF_LSTM_OPS_ROW(name, set, bfloat16) {name, &set::kEngine},
+#define TF_LSTM_OPS_ROW(name, set, bfloat16) \
+  {name, &set::kEngine, &bfloat16::kEngine},
 const InstructionSet kSets[] = {TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_ROW)};
 #undef TF_LSTM_OPS_ROW
 
@@ -45,8 +49,7 @@ constexpr bool kEmulatesDots = false;
 #endif
 
 // Whether the processor has tiles of bfloat16, and Linux gives them to
-// processes that ask. The first bfloat16 layer asks: see
-// SelectedBFloat16Engine.
+// processes that ask: see MayUseTiles.
 bool HasTiles() {
 #if defined(TF_LSTM_OPS_ASSUMES_TILES)
   return true;  // in a test that runs their instructions by itself
@@ -105,7 +108,22 @@ int CountAvailable() {
 }
 #endif
 
+// Asks Linux to let this process use tiles. Without permission their first
+// instruction would end the process.
+bool RequestTiles() {
+#if defined(TF_LSTM_OPS_ASSUMES_TILES)
+  return true;  // in a test that runs their instructions by itself
+#elif defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 // No static variables of functions, for the reason in first_use.h.
+std::atomic<int> g_tiles{-1};  // whether they may be used; -1: not asked
 std::atomic<int> g_available{0};
 std::atomic<const InstructionSet*> g_selected{nullptr};
 
@@ -142,6 +160,36 @@ int SelectedInstructionSetIndex() {
   const InstructionSet* sets;
   AvailableInstructionSets(&sets);
   return static_cast<int>(&SelectedInstructionSet() - sets);
+}
+
+bool MayUseTiles() {
+  int may = g_tiles;
+  if (may < 0) {
+    // Of two threads that ask, the first one decides, so that all calls have
+    // the same bits.
+    const int found = RequestTiles() ? 1 : 0;
+    if (g_tiles.compare_exchange_strong(may, found)) may = found;
+  }
+  return may == 1;
+}
+
+const Engine& BFloat16ProductsEngine() {
+  const Engine* found = SelectedInstructionSet().bfloat16;
+#if defined(__x86_64__)
+  if (found == &x86_64_v4_amx::kEngine && !MayUseTiles()) {
+    found = &x86_64_v4::kEngine;
+  }
+#endif
+  return *found;
+}
+
+const Engine& FrozenEngine(const GateMatrices<const float>& weights,
+                           int64_t elements, const Engine& otherwise) {
+  // Fewer products take less time than the rounding of what is multiplied.
+  constexpr int64_t kLeast = 16384;
+  if (!weights.rounds_factors || elements < kLeast) return otherwise;
+  const Engine& found = BFloat16ProductsEngine();
+  return found.forward.traits.dots_pairs ? found : otherwise;
 }
 
 const Engine& EngineFor([[maybe_unused]] const RnnConfig& config) {

@@ -66,6 +66,9 @@ struct Engine {
 struct InstructionSet {
   const char* name;  // of TF_LSTM_OPS_SIMD, such as "x86-64-v3"
   const Engine* engine;
+  // Products of bfloat16 only: `forward`, `pack_product` and `run_product`.
+  // `engine` where the instruction set has no instructions for them.
+  const Engine* bfloat16;
 };
 
 // Sets `sets` to the instruction sets that this processor has, the best one
@@ -79,6 +82,21 @@ int AvailableInstructionSets(const InstructionSet** sets);
 const InstructionSet& SelectedInstructionSet();
 // Its index in AvailableInstructionSets.
 int SelectedInstructionSetIndex();
+
+// Whether this process may use tiles of AMX, which Linux gives to processes
+// that ask. The first call asks. With tiles, Linux saves 8 KiB more of a thread
+// on signals, so the process can set no small alternate stack for them.
+bool MayUseTiles();
+
+// The functions for layers whose products are of bfloat16: of the selected
+// instruction set, or of x86-64-v4 where Linux refuses tiles.
+const Engine& BFloat16ProductsEngine();
+
+// The functions for frozen weights, `elements` in all: those for products of
+// bfloat16 where the weights allow them and the processor multiplies bfloat16,
+// else `otherwise`.
+const Engine& FrozenEngine(const GateMatrices<const float>& weights,
+                           int64_t elements, const Engine& otherwise);
 
 // The functions for forward passes of a float layer: those of the selected
 // instruction set, or of x86-64-v3 where at least half of each vector of

@@ -17,18 +17,16 @@ std::unique_ptr<AlignedBuffer> AllocateFloats(int64_t count) {
   return std::make_unique<AlignedBuffer>(count * sizeof(float));
 }
 
-WeightFormat FormatOf(const RnnConfig& config,
-                      const GateMatrices<const float>& weights) {
-  const int64_t elements = GateCount(config.cell) * config.cell_size *
-                           (config.input_size + config.hidden_size);
-  return FrozenFormat(weights, elements, EngineFor(config).forward.traits);
+int64_t WeightsOf(const RnnConfig& config) {
+  return GateCount(config.cell) * config.cell_size *
+         (config.input_size + config.hidden_size);
 }
 
 // Memory for all passes of no more rows and steps than `pass`.
-void Reserve(const PlannedForward<float>& pass, const ForwardProblem& problem,
+void Reserve(const ForwardEngine<float>& engine,
+             const PlannedForward<float>& pass, const ForwardProblem& problem,
              int count, int threads, CallMemory* memory) {
-  const int64_t floats =
-      MostMemory(EngineFor(problem.config).forward, pass, problem, threads);
+  const int64_t floats = MostMemory(engine, pass, problem, threads);
   memory->Get(count * floats * sizeof(float));
 }
 
@@ -38,23 +36,24 @@ FrozenLayer::FrozenLayer(const RnnConfig& config,
                          const RnnWeights<const float>& weights)
     : config_(config),
       weights_(weights),
-      format_(FormatOf(config, weights.recurrent)) {
-  const Engine& engine = EngineFor(config);
+      engine_(FrozenEngine(weights.recurrent, WeightsOf(config),
+                           EngineFor(config))),
+      format_(FrozenFormat(weights.recurrent, WeightsOf(config),
+                           engine_.forward.traits)) {
   const LayerForward<float> layer = LayerOf();
-  packed_ = AllocateFloats(engine.forward.pack(layer, format_, nullptr));
-  engine.forward.pack(layer, format_, Floats(*packed_));
-  ForwardProblem problem(config, engine.forward.traits);
+  packed_ = AllocateFloats(engine().pack(layer, format_, nullptr));
+  engine().pack(layer, format_, Floats(*packed_));
+  ForwardProblem problem(config, engine().traits);
   problem.format = format_;
   if (!Fits(ForwardWay::kOneRow, problem)) return;
   row_arrays_ = AllocateFloats(
-      engine.set_row_layer(layer, format_, Floats(*packed_), nullptr, &row_));
-  engine.set_row_layer(layer, format_, Floats(*packed_), Floats(*row_arrays_),
-                       &row_);
+      engine_.set_row_layer(layer, format_, Floats(*packed_), nullptr, &row_));
+  engine_.set_row_layer(layer, format_, Floats(*packed_), Floats(*row_arrays_),
+                        &row_);
 }
 
 ForwardProblem FrozenLayer::ProblemOf(const EngineForward<float>& layer) const {
-  ForwardProblem problem =
-      tf_lstm_ops::ProblemOf(layer, EngineFor(layer.config).forward);
+  ForwardProblem problem = tf_lstm_ops::ProblemOf(layer, engine());
   problem.weights = WeightsState::kFilled;
   SetFormat(format_, &problem);
   return problem;
@@ -92,9 +91,9 @@ void FrozenLayer::Run(const FrozenLayer* const* layers,
         layers[k]->PassOf(arguments[k].emplace(passes[k], valid[k]).engine());
     problems[k] = layers[k]->ProblemOf(*planned[k].layer);
   }
-  Reserve(planned[0], problems[0], count, threads, memory);
-  PlanAndRun(EngineFor(layers[0]->config_).forward, problems, planned, count,
-             threads, memory);
+  const ForwardEngine<float>& engine = layers[0]->engine();
+  Reserve(engine, planned[0], problems[0], count, threads, memory);
+  PlanAndRun(engine, problems, planned, count, threads, memory);
   for (const auto& one : arguments) {
     if (one) one->Finish();
   }
@@ -112,7 +111,7 @@ ForwardPlan FrozenLayer::PlanSteps(int64_t batch, int64_t steps, int threads,
   const ForwardProblem problem = ProblemOf(layer);
   PlannedForward<float> pass = PassOf(layer);
   PlanForward(&problem, 1, threads, &pass.plan);
-  Reserve(pass, problem, 1, threads, memory);
+  Reserve(engine(), pass, problem, 1, threads, memory);
   return pass.plan;
 }
 
@@ -124,7 +123,7 @@ void FrozenLayer::RunSteps(const ForwardPlan& plan, const PackedSequence& valid,
   const ForwardArguments<float> arguments(*pass, valid);
   PlannedForward<float> planned = PassOf(arguments.engine());
   planned.plan = plan;
-  RunForward(EngineFor(config_).forward, &planned, 1, memory);
+  RunForward(engine(), &planned, 1, memory);
   arguments.Finish();
 }
 

@@ -52,6 +52,7 @@ class FrozenLayer {
   void RunRow(const RowSteps& row) const { row_.run(row_, row); }
 
  private:
+  const ForwardEngine<float>& engine() const { return engine_.forward; }
   LayerForward<float> LayerOf() const;
   // A pass that has no plan yet.
   PlannedForward<float> PassOf(const EngineForward<float>& layer) const;
@@ -61,6 +62,7 @@ class FrozenLayer {
 
   const RnnConfig config_;
   const RnnWeights<const float> weights_;
+  const Engine& engine_;
   const WeightFormat format_;
   std::unique_ptr<AlignedBuffer> packed_, row_arrays_;
   RowLayer row_;  // of passes of one row; its function is null without any

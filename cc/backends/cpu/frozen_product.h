@@ -23,8 +23,7 @@ class FrozenProduct {
   // others. Thread-safe. It allocates nothing and takes no lock.
   void Run(const float* const* x, int64_t rows, float* y, int64_t y_stride,
            float* scratch) const {
-    SelectedInstructionSet().engine->run_product(product_, x, rows, y, y_stride,
-                                                 scratch);
+    run_(product_, x, rows, y, y_stride, scratch);
   }
 
   int64_t depth() const { return product_.depth; }
@@ -32,11 +31,14 @@ class FrozenProduct {
   // Elements of scratch memory for a row.
   int64_t scratch_floats() const;
   // Predicted nanoseconds of a row, for the number of threads.
-  double row_time() const;
+  double row_time() const { return row_time_; }
 
  private:
   PackedProduct product_;
   std::unique_ptr<AlignedBuffer> packed_;
+  decltype(Engine::run_product) run_;
+  bool rounds_;  // whether rows of x are rounded for the products
+  double row_time_;
 };
 
 }  // namespace tf_lstm_ops::cpu

@@ -33,6 +33,9 @@ WeightFormat FrozenFormat(const GateMatrices<const float>& weights,
                ? WeightFormat::kInt8FusedQuads
                : WeightFormat::kInt8Quads;
   }
+  if (weights.rounds_factors && traits.dots_pairs) {
+    return WeightFormat::kBFloat16Pairs;
+  }
   // With 16 registers a product of several rows takes 1.1 to 1.3 times as long,
   // which is worth it where the weights come from memory.
   const Caches& caches = TheCaches();

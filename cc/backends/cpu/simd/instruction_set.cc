@@ -227,15 +227,15 @@ constexpr BackwardEngine<T> BackwardEngineOf() {
 }
 #endif
 
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 constexpr Engine EngineOf() {
   Engine engine = {};
   engine.forward = ForwardEngineOf<float>();
   // The library of sessions then does not contain it.
   engine.forward.way(cpu::ForwardWay::kOneStep) = {};
-  engine.set_row_layer = &SetRowLayer;
   engine.pack_product = &PackProduct;
   engine.run_product = &RunProduct;
+#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
+  engine.set_row_layer = &SetRowLayer;
   engine.hash = &HashBytes;
   engine.activate = &Activate;
   engine.exp = &Exp;
@@ -245,10 +245,11 @@ constexpr Engine EngineOf() {
   engine.narrow_bfloat16 = &Narrow<BFloat16>;
   engine.multiply_add = &MultiplyAdd;
   engine.sum = &Sum;
+#endif
   return engine;
 }
 
-#if !defined(TF_LSTM_OPS_SESSIONS_ONLY)
+#if !defined(TF_LSTM_OPS_SESSIONS_ONLY) && !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 constexpr TrainingEngine TrainingEngineOf() {
   TrainingEngine engine = {};
   engine.forward_float = ForwardEngineOf<float>();
@@ -257,7 +258,6 @@ constexpr TrainingEngine TrainingEngineOf() {
   engine.backward_double = BackwardEngineOf<double>();
   return engine;
 }
-#endif
 #endif
 
 #if !defined(TF_LSTM_OPS_SESSIONS_ONLY)
@@ -272,13 +272,11 @@ constexpr BFloat16Engine BFloat16EngineOf() {
 }  // namespace
 
 // Constants, so that no code runs before the instruction set is selected.
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const Engine kEngine;
 constexpr Engine kEngine = EngineOf();
-#if !defined(TF_LSTM_OPS_SESSIONS_ONLY)
+#if !defined(TF_LSTM_OPS_SESSIONS_ONLY) && !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 extern const TrainingEngine kTraining;
 constexpr TrainingEngine kTraining = TrainingEngineOf();
-#endif
 #endif
 #if !defined(TF_LSTM_OPS_SESSIONS_ONLY)
 extern const BFloat16Engine kBFloat16;

@@ -26,10 +26,18 @@ constexpr double QuadsSpeed(WeightFormat format) {
                                                  : 1;
 }
 
-// Elements that hold a row of `width` elements as any instruction set rounds it
-// to quads: its scale, and whole vectors of at most 16 integers of 16 bits.
+constexpr bool IsInt8(WeightFormat format) {
+  return format == WeightFormat::kInt8Quads ||
+         format == WeightFormat::kInt8FusedQuads;
+}
+
+// Elements that hold a row of `width` elements as any instruction set rounds
+// it: to quads, which are its scale, and whole vectors of at most 16 integers
+// of 16 bits, or to pairs, at most blocks of 16.
 constexpr int64_t MostFactorFloats(int64_t width) {
-  return 1 + (width + 15) / 16 * 8;
+  const int64_t quads = 1 + (width + 15) / 16 * 8;
+  const int64_t pairs = (width + 31) / 32 * 16;
+  return quads > pairs ? quads : pairs;
 }
 
 // The most rows of int8 weights: so many products of two bytes, one of them

@@ -28,6 +28,15 @@ inline int64_t PackProduct(const GateMatrices<const float>& weights,
   return RoundUpToLanes<float>(columns) * words;
 }
 
+// Rounds a row to what is multiplied with packed weights.
+inline void RoundFactor(const float* x, int64_t width, WeightFormat format,
+                        float* to) {
+  if (IsQuads(format)) return RoundToQuads(x, width, format, to);
+  for (int64_t k = 0; k < width; k += kLanes<float>) {
+    StorePairs(LoadN(x + k, width - k), to, k, width);
+  }
+}
+
 inline void RunProduct(const PackedProduct& product, const float* const* x,
                        int64_t rows, float* y, int64_t y_stride,
                        float* rounded) {
@@ -35,15 +44,16 @@ inline void RunProduct(const PackedProduct& product, const float* const* x,
   const int64_t depth = product.depth, columns = product.columns;
   const int64_t words = Words(depth, format),
                 factor = FactorWords(depth, format);
-  for (int64_t r = 0; IsQuads(format) && r < rows; ++r) {
-    RoundToQuads(x[r], depth, format, rounded + r * factor);
+  const bool rounds = RoundsFactors(format);
+  for (int64_t r = 0; rounds && r < rows; ++r) {
+    RoundFactor(x[r], depth, format, rounded + r * factor);
   }
   for (int64_t n = 0; n < columns; n += kProductColumns<float>) {
     const int64_t width = Min(columns - n, kProductColumns<float>);
     WithConstant<kColumns>(CeilDiv(width, kLanes<float>), [&](auto vectors) {
       MultiplyBand<decltype(vectors)::value>(
           [&](int64_t r) -> const float* {
-            return IsQuads(format) ? rounded + r * factor : x[r];
+            return rounds ? rounded + r * factor : x[r];
           },
           WeightColumns<float>{product.packed + n * words, depth, format},
           ProductRange{0, rows, width},
