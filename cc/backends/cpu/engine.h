@@ -66,8 +66,8 @@ struct Engine {
 struct InstructionSet {
   const char* name;  // of TF_LSTM_OPS_SIMD, such as "x86-64-v3"
   const Engine* engine;
-  // Products of bfloat16 only: `forward`, `pack_product` and `run_product`.
-  // `engine` where the instruction set has no instructions for them.
+  // Those with products of bfloat16: the members from `forward` to
+  // `run_product`. `engine` where there are no instructions for them.
   const Engine* bfloat16;
 };
 

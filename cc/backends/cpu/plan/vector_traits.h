@@ -15,6 +15,7 @@ struct VectorTraits {
   // Whether products of bfloat16 layers multiply pairs of bfloat16. Otherwise
   // they multiply widened elements.
   bool dots_pairs = false;
+  bool has_tiles = false;  // of which those products are
   // Whether widening pairs leaves enough registers for the sums of a tile.
   bool has_many_registers = false;
   // Multiply-adds of pairs in the time of one of elements.

@@ -133,12 +133,10 @@ int64_t SequenceMemory(const PlannedForward<T>& pass,
   return Forward<T>(pass, functions).MostScratch(problem, threads);
 }
 
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
 int64_t OneRowMemory(const PlannedForward<float>& pass,
                      const cpu::ForwardProblem&, int) {
   return RowMemory(pass);
 }
-#endif
 
 template <class T>
 void RunBackward(const PlannedBackward<T>* planned, int count,
@@ -195,6 +193,7 @@ constexpr cpu::VectorTraits TraitsOf() {
   traits.lanes = kLanes<T>;
   traits.element_bytes = sizeof(T);
   traits.dots_pairs = kDotsPairs;
+  traits.has_tiles = kTiles;
   traits.has_many_registers = kRegisters == 32;
   traits.pairs_speed = SpeedOf(WeightFormat::kBFloat16Pairs);
   return traits;
@@ -206,11 +205,9 @@ constexpr ForwardEngine<T> ForwardEngineOf() {
   ForwardEngine<T> engine = {};
   engine.traits = TraitsOf<T>();
   engine.way(ForwardWay::kOneStep) = {&RunOneStep<T>, nullptr};
-#if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
   if constexpr (std::is_same_v<T, float>) {
     engine.way(ForwardWay::kOneRow) = {&RunOneRow, &OneRowMemory};
   }
-#endif
   engine.way(ForwardWay::kSequence) = {&RunSequence<T>, &SequenceMemory<T>};
   engine.pack = &PackAll<T>;
   return engine;
@@ -232,10 +229,10 @@ constexpr Engine EngineOf() {
   engine.forward = ForwardEngineOf<float>();
   // The library of sessions then does not contain it.
   engine.forward.way(cpu::ForwardWay::kOneStep) = {};
+  engine.set_row_layer = &SetRowLayer;
   engine.pack_product = &PackProduct;
   engine.run_product = &RunProduct;
 #if !defined(TF_LSTM_OPS_DOTS_BFLOAT16)
-  engine.set_row_layer = &SetRowLayer;
   engine.hash = &HashBytes;
   engine.activate = &Activate;
   engine.exp = &Exp;

@@ -6,10 +6,12 @@ namespace tf_lstm_ops::cpu {
 namespace {
 
 bool FitsOneRow(const ForwardProblem& problem) {
+  const VectorTraits& traits = problem.traits;
   return problem.has_input && !problem.multiplies_m() &&
          !problem.shape.reduces_rows &&
-         problem.format != WeightFormat::kBFloat16Pairs &&
-         problem.traits.element_bytes == sizeof(float);
+         (problem.format != WeightFormat::kBFloat16Pairs ||
+          (traits.dots_pairs && !traits.has_tiles)) &&
+         traits.element_bytes == sizeof(float);
 }
 
 bool TakeOneRow(const ForwardProblem& problem, int threads, ForwardPlan* plan) {

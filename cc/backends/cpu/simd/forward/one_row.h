@@ -44,6 +44,8 @@ TF_LSTM_OPS_INLINE void ForEach(const F& f) {
 template <class Cell>
 struct OneRow {
   using V = VecT<float>;
+  // A word of the weights, and of what is multiplied with them.
+  using Factor = std::conditional_t<kDotsPairs, BFloat16Pair, float>;
   static constexpr int kL = kLanes<float>;
   static constexpr int kParts = Cell::kPreActivations;
   static constexpr int kInputs = Cell::kInputPreActivations;
@@ -76,7 +78,7 @@ struct OneRow {
   }
 
  private:
-  // The rows that the products read, x and h or their quads, and z of a chunk
+  // The rows that the products read, x and h, rounded or not, and z of a chunk
   // of steps, [steps, H' / lanes, kInputs, lanes].
   struct Factors {
     Factors(const RowLayer& layer, const RowSteps& row)
@@ -85,18 +87,18 @@ struct OneRow {
           h(z + kRowChunk * kMaxPreActivations * layer.config.cell_size),
           x(h + FactorWords(layer.config.hidden_size, layer.format)) {}
 
-    // x of step t, whose quads are kept in place k.
+    // x of step t, which is kept in place k if it is rounded.
     const float* X(const RowSteps& row, int64_t t, int64_t k) const {
       const float* from = row.x + t * row.x_stride;
       const int64_t width = layer.config.input_size;
-      if (!IsQuads(layer.format)) return from;
+      if (!RoundsFactors(layer.format)) return from;
       float* to = x + k * FactorWords(width, layer.format);
-      RoundToQuads(from, width, layer.format, to);
+      RoundFactor(from, width, layer.format, to);
       return to;
     }
     const float* H(const float* from) const {
-      if (!IsQuads(layer.format)) return from;
-      RoundToQuads(from, layer.config.hidden_size, layer.format, h);
+      if (!RoundsFactors(layer.format)) return from;
+      RoundFactor(from, layer.config.hidden_size, layer.format, h);
       return h;
     }
 
@@ -140,7 +142,7 @@ struct OneRow {
   }
 
   // One step. z is x W + bias; null: the step computes it from x. The product
-  // reads h, which is h_prev or its quads. `next` may be h_prev if the step
+  // reads h, which is h_prev, rounded or not. `next` may be h_prev if the step
   // computes all units together.
   static TF_LSTM_OPS_INLINE void Step(const RowLayer& layer, const float* x,
                                       const float* z, const float* h_prev,
@@ -199,16 +201,19 @@ struct OneRow {
         return;
       }
     }
-    for (int64_t begin = 0; begin < depth; begin += kChain) {
-      const int64_t end = Min(begin + kChain, depth);
+    const int64_t count = kDotsPairs ? Words(depth, layer.format) : depth;
+    for (int64_t begin = 0; begin < count; begin += kChain) {
+      const int64_t end = Min(begin + kChain, count);
       V chain[kVectors][kC];
       ForEach<kVectors, kC>([&](auto v, auto p)
                                 TF_LSTM_OPS_LAMBDA { chain[v][p] = V{}; });
       for (int64_t k = begin; k < end; ++k) {
-        const V value = Broadcast(a[k]);
-        const float* row = weights + k * kC * kL;
+        const VecT<Factor> value =
+            Broadcast(reinterpret_cast<const Factor*>(a)[k]);
+        const auto* row =
+            reinterpret_cast<const Factor*>(weights) + k * kC * kL;
         ForEach<kVectors, kC>([&](auto v, auto p) TF_LSTM_OPS_LAMBDA {
-          const V column = Load(row + v * distance + p * kL);
+          const VecT<Factor> column = Load(row + v * distance + p * kL);
           chain[v][p] = Fma(value, column, chain[v][p]);
         });
       }
@@ -272,7 +277,8 @@ inline void SetRowLayer(const LayerDirection<float>& layer,
   row->config = layer.config;
   row->config.cell_size = padded;
   row->units = cell_size;
-  const int64_t bytes = padded * shape.recurrent * packed.hidden_size *
+  const int64_t bytes = padded * shape.recurrent *
+                        Words(packed.hidden_size, packed.format) *
                         static_cast<int64_t>(sizeof(float));
   row->format = packed.format;
   row->vectors = bytes <= cpu::TheCaches().l1 && !IsQuads(packed.format)

@@ -126,6 +126,15 @@ TF_LSTM_OPS_INLINE void StorePairs(VecT<float> v, float* row, int64_t u,
   std::memset(to + size, 0, (end - size) * sizeof *to);
 }
 
+// Rounds a row to what is multiplied with packed weights.
+inline void RoundFactor(const float* x, int64_t width, WeightFormat format,
+                        float* to) {
+  if (IsQuads(format)) return RoundToQuads(x, width, format, to);
+  for (int64_t k = 0; k < width; k += kLanes<float>) {
+    StorePairs(LoadN(x + k, width - k), to, k, width);
+  }
+}
+
 // Panels of columns, as weight_grad.h describes them.
 constexpr int kPanel = kTiles ? 1 : kRows;    // columns of a panel
 constexpr int64_t kPanelColumns = 8 * kRows;  // that are copied at a time

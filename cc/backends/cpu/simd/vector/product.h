@@ -28,15 +28,6 @@ inline int64_t PackProduct(const GateMatrices<const float>& weights,
   return RoundUpToLanes<float>(columns) * words;
 }
 
-// Rounds a row to what is multiplied with packed weights.
-inline void RoundFactor(const float* x, int64_t width, WeightFormat format,
-                        float* to) {
-  if (IsQuads(format)) return RoundToQuads(x, width, format, to);
-  for (int64_t k = 0; k < width; k += kLanes<float>) {
-    StorePairs(LoadN(x + k, width - k), to, k, width);
-  }
-}
-
 inline void RunProduct(const PackedProduct& product, const float* const* x,
                        int64_t rows, float* y, int64_t y_stride,
                        float* rounded) {
