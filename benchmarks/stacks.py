@@ -29,7 +29,7 @@ from one_row.page import number
 from one_row.session_peers import build_program
 from tf_lstm_ops.inference import Session, layers
 
-TYPES = ("float32", "int8")
+TYPES = ("float32", "bfloat16", "int8")
 WARM = 20  # calls that are not measured
 
 

@@ -19,6 +19,7 @@ Array = np.ndarray
 # Products of up to 4096 terms are summed in different orders, and the exponential functions of the
 # libraries differ. In int8, weights and activations have 8 bits; a wrong gate causes more than 0.2.
 BOUND, BOUND_INT8 = 1e-4, 0.1
+_LARGE = ("square", "models")  # the groups in which weights of other types are measured
 STEPS = ("units", "square", "models")  # the groups of single steps
 
 
@@ -85,15 +86,21 @@ PEERS = {
     "session": Peer("Session", "session_peers", "session", _ALL),
     "c": Peer("C", "session_peers", "c_program"),
     "session-int8": Peer(
-        *("Session, int8", "session_peers", "session", ("models",)),
+        *("Session, int8", "session_peers", "session", _LARGE),
         options={"weights": "int8"},
         bound=BOUND_INT8,
     ),
     "c-int8": Peer(
-        *("C, int8", "session_peers", "c_program", ("models",)), options={"weights": "int8"}
+        *("C, int8", "session_peers", "c_program", _LARGE), options={"weights": "int8"}
+    ),
+    "c-bfloat16": Peer(
+        *("C, bfloat16", "session_peers", "c_program", _LARGE), options={"weights": "bfloat16"}
     ),
     "onnxruntime": Peer(
         "ONNX Runtime", "runtime_peers", "onnxruntime", _ALL, ("onnx", "onnxruntime")
+    ),
+    "onnxruntime-c": Peer(
+        *("ONNX Runtime in C", "onnxruntime_c", "onnxruntime_c"), needs=("onnx", "onnxruntime")
     ),
     "openvino": Peer("OpenVINO", "runtime_peers", "openvino", _ALL, ("onnx", "openvino")),
     "litert": Peer("LiteRT", "runtime_peers", "litert", needs=("ai_edge_litert",)),

@@ -1,4 +1,4 @@
-"""The sets of rows to select from: tables, examples, models, sweep, int8, benchdnn."""
+"""The sets of rows to select from: tables, examples, models, sweep, sessions, int8, benchdnn."""
 
 from __future__ import annotations
 
@@ -61,14 +61,19 @@ def _sweep() -> tuple[Row, ...]:
     )
 
 
-_WEIGHTS = ("session", "session-bfloat16", "session-int8", "onnxruntime", "openvino")
+_WEIGHTS = (
+    *("session", "session-bfloat16", "session-int8"),
+    *("onnxruntime", "openvino", "openvino-default"),
+)
 _NO_GRU = ("onnxruntime-int8", "openvino-int8")
 
 
-def _int8_row(cell: str, batch: int, units: int, time: int) -> Row:
+def _typed_row(name: str, cell: str, batch: int, units: int, time: int, inputs: int = 0) -> Row:
+    """A session with weights of each type. `inputs` 0: as many as units."""
+    sizes = f"N{batch} H{units} T{time}" + (f" I{inputs}" if inputs else "")
     return Row(
-        f"int8 {'step' if time == 1 else 'sequence'} {cell.upper()} N{batch} H{units} T{time}",
-        *("int8", "inference", batch, time, units, units),
+        f"{name} {cell.upper()} {sizes}",
+        *("int8", "inference", batch, time, units, inputs or units),
         peers=_WEIGHTS if cell == "gru" else (*_WEIGHTS, *_NO_GRU),
         cell=cell,
     )
@@ -79,7 +84,27 @@ def _int8() -> tuple[Row, ...]:
     steps = [(1, units, 1) for units in (128, 256, 512, 640, 1024, 2048)]
     sequences = [(n, 256, 50) for n in (1, 4, 16, 64)] + [(n, 512, 25) for n in (1, 16, 64)]
     return tuple(
-        _int8_row(cell, *sizes) for sizes in (*steps, *sequences) for cell in ("lstm", "gru")
+        _typed_row(f"int8 {'step' if sizes[2] == 1 else 'sequence'}", cell, *sizes)
+        for sizes in (*steps, *sequences)
+        for cell in ("lstm", "gru")
+    )
+
+
+def _sessions() -> tuple[Row, ...]:
+    """Sizes from one step of a row to layers whose weights leave the caches."""
+    lstm: list[tuple[int, ...]] = [
+        *((n, 256, 50) for n in (1, 4, 16, 64)),
+        *((n, 512, 25) for n in (1, 4, 16)),
+        *((n, 1024, 25) for n in (1, 4, 16)),
+        *((n, 2048, 25) for n in (1, 4)),
+        *((1, 128, 100), (64, 128, 50), (1, 512, 1), (1, 48, 300, 24), (128, 40, 10, 5)),
+        *((33, 100, 64, 40), (7, 320, 200, 80), (3, 610, 77, 190)),
+    ]
+    gru = [(16, 256, 50), (64, 128, 50), (1, 512, 25)]
+    return tuple(
+        _typed_row("session", cell, *sizes)
+        for cell, found in (("lstm", lstm), ("gru", gru))
+        for sizes in found
     )
 
 
@@ -121,6 +146,7 @@ CASES: dict[str, tuple[Row, ...]] = {
     ),
     "models": models.ROWS,
     "sweep": _sweep(),
+    "sessions": _sessions(),
     "int8": _int8(),
     "benchdnn": _benchdnn(),
 }

@@ -16,7 +16,13 @@ from peers.models import ModelProblem
 from tf_lstm_ops._arrays import Array
 
 
-def build(row: Row, problem: Problem | ModelProblem, threads: int, int8: bool = False) -> Prepared:
+def build(
+    row: Row,
+    problem: Problem | ModelProblem,
+    threads: int,
+    int8: bool = False,
+    precision: str = "f32",
+) -> Prepared:
     """Makes a call of OpenVINO.
 
     Args:
@@ -24,16 +30,18 @@ def build(row: Row, problem: Problem | ModelProblem, threads: int, int8: bool = 
       problem: its data.
       threads: the number of threads.
       int8: whether NNCF quantizes the model. Rows of one layer without lengths only.
+      precision: of the products; empty: OpenVINO chooses it by the processor.
 
     Returns:
       The call to time.
     """
     core = openvino.Core()
-    settings = {
+    settings: dict[str, object] = {
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",  # otherwise bfloat16 on processors with AMX
     }
+    if precision:
+        settings["INFERENCE_PRECISION_HINT"] = precision
     models = onnx_models(row, problem)
     if int8:
         return _compiled(core, *_quantized(core, models[0]), models[0], settings)
