@@ -82,7 +82,6 @@ class _Api:
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status."""
         function = ctypes.CFUNCTYPE(ctypes.c_void_p)(self.table[_FUNCTIONS[name]])
-        function.argtypes = None
         self.check(name, function(*arguments))
 
     def check(self, name: str, status: int | None) -> None:

@@ -90,9 +90,7 @@ PEERS = {
         options={"weights": "int8"},
         bound=BOUND_INT8,
     ),
-    "c-int8": Peer(
-        *("C, int8", "session_peers", "c_program", _LARGE), options={"weights": "int8"}
-    ),
+    "c-int8": Peer(*("C, int8", "session_peers", "c_program", _LARGE), options={"weights": "int8"}),
     "c-bfloat16": Peer(
         *("C, bfloat16", "session_peers", "c_program", _LARGE), options={"weights": "bfloat16"}
     ),

@@ -1,8 +1,9 @@
-"""The sets of rows to select from: tables, examples, models, sweep, sessions, int8, benchdnn."""
+"""The sets of rows to select from: tables, examples, models, sweep, shapes, int8, benchdnn."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 from peers import benchdnn, models
 from peers.cases import Row
@@ -90,8 +91,8 @@ def _int8() -> tuple[Row, ...]:
     )
 
 
-def _sessions() -> tuple[Row, ...]:
-    """Sizes from one step of a row to layers whose weights leave the caches."""
+def _shapes() -> tuple[Row, ...]:
+    """Sessions, from one step of a row to layers whose weights leave the caches; training."""
     lstm: list[tuple[int, ...]] = [
         *((n, 256, 50) for n in (1, 4, 16, 64)),
         *((n, 512, 25) for n in (1, 4, 16)),
@@ -101,11 +102,39 @@ def _sessions() -> tuple[Row, ...]:
         *((33, 100, 64, 40), (7, 320, 200, 80), (3, 610, 77, 190)),
     ]
     gru = [(16, 256, 50), (64, 128, 50), (1, 512, 25)]
-    return tuple(
+    sessions = [
         _typed_row("session", cell, *sizes)
         for cell, found in (("lstm", lstm), ("gru", gru))
         for sizes in found
+    ]
+    return (*sessions, *_training_shapes())
+
+
+def _trained_row(cell: str, directions: int, sizes: tuple[int, ...]) -> Row:
+    batch, units, time, inputs = (*sizes, sizes[1])[:4]
+    kind = "bidirectional " * (directions - 1) + cell.upper()
+    return Row(
+        f"trained {kind} N{batch} H{units} T{time} I{inputs}",
+        *("training", "training", batch, time, units, inputs),
+        peers=("ours", "keras", "torch"),
+        cell=cell,
+        directions=directions,
     )
+
+
+def _training_shapes() -> Iterator[Row]:
+    """Batches of 1 to 1664 rows, 8 to 1024 units, also such as fill no vector, 2 to 2048 inputs."""
+    lstm: list[tuple[int, ...]] = [
+        *((1, 128, 100), (4, 256, 50), (16, 256, 50), (32, 256, 50), (64, 256, 50)),
+        *((32, 128, 100), (64, 128, 50), (32, 512, 25), (128, 512, 25), (64, 1024, 25)),
+        *((17, 200, 33, 70), (128, 128, 40, 56), (32, 64, 200, 128), (50, 670, 20, 96)),
+        *((64, 8, 50, 8), (1000, 24, 7, 2), (256, 32, 120, 7), (1664, 64, 12, 20)),
+    ]
+    yield from (_trained_row("lstm", 1, sizes) for sizes in lstm)
+    yield from (_trained_row("lstm", 2, sizes) for sizes in ((32, 256, 50), (64, 64, 100, 128)))
+    gru: list[tuple[int, ...]] = [(32, 128, 100), (64, 256, 50)]
+    gru += [(128, 128, 40, 56), (32, 16, 20, 2048)]
+    yield from (_trained_row("gru", 1, sizes) for sizes in gru)
 
 
 _LONGEST = 50e9  # multiply-adds of a gate; all gates take a second or so
@@ -146,7 +175,7 @@ CASES: dict[str, tuple[Row, ...]] = {
     ),
     "models": models.ROWS,
     "sweep": _sweep(),
-    "sessions": _sessions(),
+    "shapes": _shapes(),
     "int8": _int8(),
     "benchdnn": _benchdnn(),
 }

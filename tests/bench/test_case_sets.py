@@ -138,7 +138,9 @@ def test_an_unknown_set_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         command.main(["--cases", "sweep,dance"])
     assert exit_.value.code == 2
-    message = "--cases knows no dance; there are tables, examples, models, sweep, sessions, int8, benchdnn"
+    message = (
+        "--cases knows no dance; there are tables, examples, models, sweep, shapes, int8, benchdnn"
+    )
     assert message in capsys.readouterr().err
 
 

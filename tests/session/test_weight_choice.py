@@ -1,5 +1,6 @@
 """Which layers of a session get which type of weights, by the argument weights."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_a_type_for_all() -> None:
     assert types("float32") == {}
     assert types("bfloat16") == {name: "bfloat16" for name, *_ in DESCRIBED}
     assert types("int8") == dict.fromkeys(LARGE, "int8")
+
+
+def test_int8_of_small_layers_alone_warns() -> None:
+    x = layers.Input((None, 4))
+    made = lower(x, layers.Dense(normal(4, 2))(x))
+    with pytest.warns(UserWarning, match="'int8' changes no layer: all have fewer than 16384"):
+        assert weight_types.applied(made, "int8") is made
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weight_types.applied(made, "bfloat16")
+        weight_types.applied(lower(*model()), "int8")
 
 
 def test_float32_is_the_same_graph() -> None:

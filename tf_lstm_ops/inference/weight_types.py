@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -78,6 +79,13 @@ def applied(graph: file.Graph, weights: Weights) -> file.Graph:
         for node, layer in zip(graph.nodes, described, strict=True)
     ]
     if not any(node.layer.weights for node in nodes):
+        if weights == "int8":
+            warnings.warn(
+                f"weights='int8' changes no layer: all have fewer than {_LEAST_WEIGHTS['int8']} "
+                "weights or sum too many products, and stay float32. A dictionary with the names "
+                "of layers makes small ones int8, too",
+                stacklevel=3,
+            )
         return graph
     return dataclasses.replace(graph, nodes=nodes)
 
