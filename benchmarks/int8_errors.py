@@ -11,13 +11,15 @@
 
 Each row compares an output with that of the session in float32, as `Session.compare` does. "ONNX
 Runtime" is its dynamic quantization, with a scale for each column of a weight, of the exported
-model. It quantizes LSTM and MatMul: of a model with a GRU only the dense layers.
+model. It quantizes LSTM and MatMul: of a model with a GRU only the dense layers. "OpenVINO" is the
+exported model with its hint for bfloat16, where OpenVINO is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
 import os
 import sys
 import tempfile
@@ -162,6 +164,22 @@ def by_onnx_runtime(model: Model) -> Array | None:
     return run.run(None, {run.get_inputs()[0].name: model.x})[0]
 
 
+def by_openvino(model: Model) -> Array | None:
+    """The output in bfloat16; None if OpenVINO is not installed."""
+    if importlib.util.find_spec("openvino") is None:
+        return None
+    import openvino
+
+    from tf_lstm_ops import export
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        export.onnx(model.keras_model, path)
+        settings = {"INFERENCE_PRECISION_HINT": "bf16"}
+        compiled = openvino.Core().compile_model(path, "CPU", settings)
+        return compiled(model.x)[0]
+
+
 def outputs(model: Model, weights: Sequence[str]) -> tuple[Array, dict[str, Array]]:
     """The output in float32, and those of sessions of other types, by what `repr` says of them."""
     from tf_lstm_ops.inference import weight_types
@@ -170,6 +188,8 @@ def outputs(model: Model, weights: Sequence[str]) -> tuple[Array, dict[str, Arra
     found = {weight_types.summary(each.weights): each(model.x) for each in sessions}
     if (other := by_onnx_runtime(model)) is not None:
         found["ONNX Runtime, int8"] = other
+    if (other := by_openvino(model)) is not None:
+        found["OpenVINO, bfloat16"] = other
     return model.session()(model.x), found
 
 

@@ -10,8 +10,8 @@ bool FitsOneRow(const ForwardProblem& problem) {
   return problem.has_input && !problem.multiplies_m() &&
          !problem.shape.reduces_rows &&
          (problem.format != WeightFormat::kBFloat16Pairs ||
-          (traits.dots_pairs && !traits.has_tiles)) &&
-         traits.element_bytes == sizeof(float);
+          traits.dots_pairs) &&
+         !traits.has_tiles && traits.element_bytes == sizeof(float);
 }
 
 bool TakeOneRow(const ForwardProblem& problem, int threads, ForwardPlan* plan) {

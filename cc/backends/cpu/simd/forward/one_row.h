@@ -20,8 +20,9 @@ namespace tf_lstm_ops::TF_LSTM_OPS_SIMD {
 using cpu::Scratch;
 
 // Vectors of units whose sums are in registers together; README.md, "One row",
-// has the reasons.
-constexpr int kRowVectors = kRegisters == 32 ? 4 : 2;
+// has the reasons. A pair has two multiply-adds, so two vectors hide the
+// latency.
+constexpr int kRowVectors = kRegisters == 32 && !kDotsPairs ? 4 : 2;
 constexpr int kFarRowVectors = 2;  // with weights that exceed the L1 cache
 
 // The fewest features for which x W of kRowChunk steps together is faster than
@@ -258,7 +259,7 @@ inline RowFunction RowFunctionOf(CellKind cell) {
   return WithCell<VecMath<float>>(cell, [](auto of) {
     using Cell = typename decltype(of)::Cell;
     RowFunction run = nullptr;
-    if constexpr (!Cell::kReducesRows && !Cell::kResetsBefore) {
+    if constexpr (!Cell::kReducesRows && !Cell::kResetsBefore && !kTiles) {
       run = &OneRow<Cell>::Run;
     }
     return run;
