@@ -60,7 +60,7 @@ def measure(threads: int) -> Capacity:
     Returns:
       The median of the rates of all loops, divided by the highest rate of one alone.
     """
-    pinned = [str(p) for p in _processors(threads)] or [""]  # "": the system cannot pin one
+    pinned = [str(p) for p in processors(threads)] or [""]  # "": the system cannot pin one
     alone, together = [], []
     with contextlib.ExitStack() as stack:
         loops = [
@@ -72,8 +72,16 @@ def measure(threads: int) -> Capacity:
     return Capacity(threads, statistics.median(together) / max(alone))
 
 
-def _processors(threads: int) -> list[int]:
-    """Processors of different cores as far as possible; none if no process can be pinned."""
+def processors(threads: int) -> list[int]:
+    """Processors to pin threads to.
+
+    Args:
+      threads: their number.
+
+    Returns:
+      The numbers of processors of different cores as far as possible, at most `threads`; none if
+      no process can be pinned.
+    """
     if not hasattr(os, "sched_getaffinity"):
         return []
     cores: dict[str, list[int]] = {}

@@ -41,17 +41,18 @@ struct Rates {
 
   explicit Rates(int n)
       : flops(roofline::MeasureFlops(Engine().multiply_add, n)),
-        sigmoid(Seconds(Engine().sigmoid, n)),
-        tanh(Seconds(Engine().tanh, n)),
+        sigmoid(Seconds(tf_lstm_ops::Activation::kSigmoid, n)),
+        tanh(Seconds(tf_lstm_ops::Activation::kTanh, n)),
         threads(n) {}
 
  private:
-  template <class F>
-  static double Seconds(const F& function, int threads) {
+  static double Seconds(tf_lstm_ops::Activation function, int threads) {
     constexpr int kSize = 2048;
     const Values x = Random(kSize, 4);
     Values y(kSize);
-    const auto call = [&] { function(x.data(), y.data(), kSize); };
+    const auto call = [&] {
+      Engine().activate(function, x.data(), y.data(), kSize);
+    };
     return Fastest(call, 0.05) / kSize / threads;
   }
 };

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tf_lstm_ops._capacity import LEAST, WHY_LOW, Capacity, measure
+    from tf_lstm_ops._capacity import LEAST, WHY_LOW, Capacity, measure, processors
 else:  # by its path, because the package need not be installed
     _RULE = runpy.run_path(
         str(Path(__file__).resolve().parents[2] / "tf_lstm_ops" / "_capacity.py")
     )
-    LEAST, WHY_LOW, Capacity, measure = map(_RULE.get, ("LEAST", "WHY_LOW", "Capacity", "measure"))
+    LEAST, WHY_LOW = _RULE["LEAST"], _RULE["WHY_LOW"]
+    Capacity, measure, processors = (_RULE[name] for name in ("Capacity", "measure", "processors"))
 
-__all__ = ["HELP", "LEAST", "OPTION", "Capacity", "TooLow", "check", "measure"]
+__all__ = ["HELP", "LEAST", "OPTION", "Capacity", "TooLow", "check", "measure", "processors"]
 
 OPTION = "--any-capacity"
 HELP = f"measure also if the capacity of the processors is below {LEAST} per thread"

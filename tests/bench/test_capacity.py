@@ -37,7 +37,7 @@ def test_value_is_the_rate_of_all_by_the_best_of_one(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(_capacity, "_start", start)
     monkeypatch.setattr(_capacity, "_rates", rates)
-    monkeypatch.setattr(_capacity, "_processors", lambda threads: [4, 6])
+    monkeypatch.setattr(_capacity, "processors", lambda threads: [4, 6])
     assert _capacity.measure(2) == Capacity(2, 16 / 10)
     assert started == ["4", "6"]
     assert ran_alone == [1, 2, 1, 2, 1]
@@ -53,7 +53,7 @@ def test_loops_share_processors_where_there_are_fewer(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_capacity, "_start", start)
     monkeypatch.setattr(_capacity, "_rates", lambda loops: [1.0] * len(loops))
     for found in ([3], []):
-        monkeypatch.setattr(_capacity, "_processors", lambda threads, found=found: found)
+        monkeypatch.setattr(_capacity, "processors", lambda threads, found=found: found)
         _capacity.measure(2)
     assert started == ["3", "3", "", ""]
 
@@ -67,7 +67,7 @@ def test_loops_run_in_processes() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system cannot pin a process")
 def test_a_loop_runs_on_its_processor() -> None:
-    (processor,) = _capacity._processors(1)
+    (processor,) = _capacity.processors(1)
     with _capacity._start(str(processor)) as loop:
         assert _capacity._rates([loop])[0] > 0
         assert os.sched_getaffinity(loop.pid) == {processor}
@@ -76,12 +76,12 @@ def test_a_loop_runs_on_its_processor() -> None:
 def test_different_cores_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 6}, raising=False)
     monkeypatch.setattr(_capacity, "_core", lambda processor: str(processor // 2))
-    assert _capacity._processors(2) == [0, 2]
-    assert _capacity._processors(4) == [0, 2, 6, 1]
-    assert _capacity._processors(9) == [0, 2, 6, 1, 3]
+    assert _capacity.processors(2) == [0, 2]
+    assert _capacity.processors(4) == [0, 2, 6, 1]
+    assert _capacity.processors(9) == [0, 2, 6, 1, 3]
     assert _capacity.core_count() == 3
     monkeypatch.delattr(os, "sched_getaffinity")
-    assert _capacity._processors(2) == []
+    assert _capacity.processors(2) == []
     assert _capacity.core_count() == os.cpu_count()
 
 

@@ -43,6 +43,13 @@ def test_onednn_gets_our_instruction_set_and_threads(engine: dict, tmp_path: Pat
     assert variables(tmp_path, 1, {})["OCL_ICD_FILENAMES"] == str(device)
 
 
+def test_threads_get_processors_of_their_own(engine: dict, monkeypatch) -> None:
+    found = []
+    monkeypatch.setattr("os.sched_setaffinity", lambda _, processors: found.extend(processors))
+    engine["restrict_processors"](1)
+    assert len(found) == 1
+
+
 @pytest.mark.full  # compiles a program
 def test_predictions(engine: dict, monkeypatch, capfd) -> None:
     """The tables are whole. Their times are those of a machine that may be busy."""
