@@ -21,6 +21,7 @@ struct Rates {
   double far_byte = 0.004;      // what it takes longer from the shared cache
   double memory_byte = 0.025;   // what it takes longer from memory
   double packed_byte = 0.02;    // of weights that are packed
+  double shared_byte = 0.075;   // of h, read from another core's caches
   double item = 10;             // handing out an item
   double thread = 55;           // ending a phase, for each thread
   double wake = 4000;           // waking the threads for a call
@@ -56,7 +57,7 @@ inline double SharedPart(const Caches& caches) {
 // The time of a byte of weights that a step reads: of `bytes` bytes that a
 // thread reads in each step, and `all` bytes that all threads read. With
 // `serpentine` order a cache keeps as much for the next step as it holds,
-// otherwise nothing if all do not fit. A quarter of an L2 cache is left to
+// otherwise nothing if all do not fit. A third of an L2 cache is left to
 // other data.
 inline double ReadByte(const Rates& rates, const Caches& caches, double bytes,
                        double all, bool serpentine) {
@@ -64,7 +65,8 @@ inline double ReadByte(const Rates& rates, const Caches& caches, double bytes,
     return size <= kept ? 0 : serpentine ? 1 - kept / size : 1;
   };
   return rates.near_byte +
-         beyond(bytes, 0.75 * static_cast<double>(caches.l2)) * rates.far_byte +
+         beyond(bytes, 2.0 / 3 * static_cast<double>(caches.l2)) *
+             rates.far_byte +
          beyond(all, SharedPart(caches)) * rates.memory_byte;
 }
 

@@ -22,6 +22,9 @@ constexpr int64_t kItemMultiplyAdds = 100000;
 // At the end of each step, threads wait for the slowest one.
 constexpr double kWaiting = 1.05;
 
+// Rows of a slice. A tile of one row would read the weights for one product.
+constexpr int64_t kLeastSliceRows = 2;
+
 // Bytes of z of a chunk. A thread's part stays in half of its L2 cache until it
 // is read. lstm,4,50,256,256.
 int64_t ChunkBytes(const Caches& caches, int threads) {
@@ -118,12 +121,17 @@ double UnitsTime(const ForwardProblem& p, int threads, bool is_row) {
   const double step =
       z + RecurrentTime(rates, p, rows,
                         read_byte(RecurrentBytes(p), StepPhases(p) == 1));
+  // Of h that other threads wrote.
+  const double shared =
+      static_cast<double>(rows * p.config.hidden_size * p.together *
+                          p.traits.element_bytes) *
+      (threads - 1) / threads * rates.shared_byte;
   const int64_t items = CeilDiv(p.together * p.units(), ItemUnits(p, threads));
   const double phases = steps * static_cast<double>(StepPhases(p));
   return PackingTime(p, threads) +
          per_thread * (threads > 1 ? kWaiting : 1) *
              (chunks * input + steps * step) +
-         phases * PhaseTime(rates, items, threads) +
+         steps * shared + phases * PhaseTime(rates, items, threads) +
          (threads > 1 ? rates.wake : 0);
 }
 
@@ -178,10 +186,10 @@ void ForwardSchedule::Choose(const ForwardProblem& problem, int threads,
   for (int t = 2; t <= most(problem.all_vectors()); ++t) {
     consider(Regime::kUnits, t, UnitsTime(problem, t, is_row));
   }
-  const int64_t slices = problem.together * (problem.batch / kMinSliceRows);
+  const int64_t slices = problem.together * (problem.batch / kLeastSliceRows);
   for (int t = 1; t <= most(slices) && slices > 0; ++t) {
     const int64_t count = SliceCount(problem.batch, t, problem.together);
-    if (count * kMinSliceRows > problem.batch) continue;
+    if (count * kLeastSliceRows > problem.batch) continue;
     consider(Regime::kSlices, t, SlicesTime(problem, t));
   }
 }
