@@ -56,7 +56,7 @@ BFloat16Engine g_bfloat16 = [] {
                            float*) { return int64_t{1}; };
   return engine;
 }();
-const InstructionSet kSet = {"recorder", &kEngine};
+const InstructionSet kSet = {"recorder", &kEngine, &kEngine};
 const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 
 }  // namespace

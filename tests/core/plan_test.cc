@@ -76,6 +76,11 @@ ForwardProblem InBFloat16(ForwardProblem p, bool dots_pairs) {
   return p;
 }
 
+ForwardProblem WithTiles(ForwardProblem p) {
+  p.traits.has_tiles = true;
+  return InBFloat16(p, true);
+}
+
 // Weights that are packed once.
 ForwardProblem Frozen(ForwardProblem p, WeightFormat format) {
   p.weights = WeightsState::kFilled;
@@ -118,7 +123,7 @@ std::vector<Call> Calls() {
       // One step whose weights are packed.
       {"step of 49 rows", Problem(49, 1, 128, 128), 2, kSequence, 2},
       {"step with dot products", InBFloat16(Problem(1, 1, 32, 32), true), 1,
-       kSequence, 1, kPairs},
+       kRow, 1, kPairs},
       {"step with empty kept weights", Empty(Problem(1, 1, 32, 32)), 1, kRow,
        1},
       {"step with kept weights", Filled(Problem(1, 1, 128, 128)), 2, kRow, 1},
@@ -146,7 +151,9 @@ std::vector<Call> Calls() {
       {"row without input", WithoutInput(Problem(1, 100, 32, 32)), 1, kSequence,
        1},
       {"row with dot products", InBFloat16(Problem(1, 100, 32, 32), true), 1,
-       kSequence, 1, kPairs},
+       kRow, 1, kPairs},
+      {"row with tiles", WithTiles(Problem(1, 100, 32, 32)), 1, kSequence, 1,
+       kPairs},
       {"row, widened", InBFloat16(Problem(1, 100, 32, 32), false), 1, kRow, 1},
       {"row of a reset-before GRU",
        Problem(1, 100, 32, 32, CellKind::kResetBeforeGru), 1, kSequence, 1},

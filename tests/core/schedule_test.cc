@@ -99,7 +99,7 @@ void ForEachBackward(const F& use) {
 TEST(SchedulesUseNoMoreThreadsThanHaveWork) {
   ForEachForward([](const auto& problem, const auto& schedule, int threads) {
     const int64_t vectors = problem.together * problem.vectors;
-    const int64_t slices = problem.together * (problem.batch / kMinSliceRows);
+    const int64_t slices = problem.together * (problem.batch / 2);
     CHECK(schedule.threads() >= 1);
     CHECK(schedule.threads() <= threads);
     CHECK(schedule.threads() <= Max(vectors, slices));
@@ -135,7 +135,7 @@ TEST(SmallLayerWithManyRowsStaysInSlices) {
   for (const int threads : {1, 2, 8, 22, 64, 192}) {
     const ForwardSchedule schedule(ForwardOf(layer), threads);
     CHECK(schedule.regime() == ForwardSchedule::Regime::kSlices);
-    CHECK(schedule.slice_rows() >= kMinSliceRows);
+    CHECK(schedule.slice_rows() >= 2);
     CHECK(schedule.threads() >= Min(threads, 16));
   }
 }
@@ -151,7 +151,7 @@ TEST(TwoThreadsKeepTheirPlan) {
   } kPlans[] = {{{1, 100, 128, 128}, Regime::kUnits, 2},
                 {{1, 300, 24, 48}, Regime::kUnits, 1},
                 {{4, 50, 256, 256}, Regime::kUnits, 2},
-                {{16, 50, 256, 256}, Regime::kUnits, 2},
+                {{16, 50, 256, 256}, Regime::kSlices, 2},
                 {{16, 25, 1024, 1024}, Regime::kUnits, 2},
                 {{24, 50, 256, 256}, Regime::kSlices, 2},
                 {{32, 100, 128, 128}, Regime::kSlices, 2},
@@ -180,7 +180,7 @@ TEST(CachesDecideTheRegime) {
         ForwardSchedule::Regime::kSlices);
 }
 
-// Five threads would need five slices of six rows for each direction.
+// At least two, and as many in each slice as the threads allow.
 TEST(SlicesHaveEnoughRows) {
   const PackedSequence rows = Steps({30, 32, 64, 128});
   ForwardProblem problem = ForwardOf({30, 32, 64, 128});
@@ -188,7 +188,7 @@ TEST(SlicesHaveEnoughRows) {
   for (const int threads : {1, 2, 3, 4, 5, 6, 8}) {
     const ForwardSchedule schedule(problem, threads);
     if (schedule.regime() != ForwardSchedule::Regime::kSlices) continue;
-    CHECK(schedule.Items(rows, 1) * kMinSliceRows <= 30);
+    CHECK(schedule.Items(rows, 1) * 2 <= 30);
   }
 }
 

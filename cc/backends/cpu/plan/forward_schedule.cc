@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "backends/cpu/team/thread_team.h"
+
 namespace tf_lstm_ops::cpu {
 namespace {
 
@@ -181,7 +183,7 @@ void ForwardSchedule::Choose(const ForwardProblem& problem, int threads,
     if (time < time_) regime_ = regime, threads_ = t, time_ = time;
   };
   const auto most = [&](int64_t items) {
-    return static_cast<int>(Max(1, Min(threads, items)));
+    return static_cast<int>(Max(1, Min(Min(threads, items), kMaxThreads)));
   };
   for (int t = 2; t <= most(problem.all_vectors()); ++t) {
     consider(Regime::kUnits, t, UnitsTime(problem, t, is_row));

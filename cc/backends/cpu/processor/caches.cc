@@ -17,7 +17,8 @@ namespace {
 int64_t Bytes(const std::string& text) {
   char* unit = nullptr;
   const int64_t number = std::strtoll(text.c_str(), &unit, 10);
-  return *unit == 'M' ? number << 20 : *unit == 'K' ? number << 10 : number;
+  constexpr int64_t kKibi = 1024;
+  return number * (*unit == 'M' ? kKibi * kKibi : *unit == 'K' ? kKibi : 1);
 }
 
 // The number of processors in a list such as "0-1,8-9".
