@@ -62,6 +62,9 @@ def in_order(model: Any, data: Any) -> Iterator[tuple[Any, Any]]:
 
     Yields:
       A layer, or a model inside the model, and its configuration; not the input of a Sequential.
+
+    Raises:
+      ValueError: a layer with weights has no name.
     """
     by_name = {layer.name: layer for layer in model.layers}
     for part in _class_and_config(data)[1]["layers"]:
