@@ -14,17 +14,17 @@ namespace tf_lstm_ops::cpu {
 // differ less between processors than the values. `python3 benchmarks/engine
 // --predict` measures six of them.
 struct Rates {
-  double multiply_add = 0.125;  // of vectors
-  double tile = 20;             // beginning a product of a tile
-  double equations = 7;         // the cell's equations of a vector of units
-  double near_byte = 0.005;     // of weights, read from the core's L2 cache
-  double far_byte = 0.004;      // what it takes longer from the shared cache
-  double memory_byte = 0.025;   // what it takes longer from memory
-  double packed_byte = 0.02;    // of weights that are packed
-  double shared_byte = 0.075;   // of h, read from another core's caches
-  double item = 10;             // handing out an item
-  double thread = 55;           // ending a phase, for each thread
-  double wake = 4000;           // waking the threads for a call
+  double multiply_add = 0.125;    // of vectors
+  double tile = 20;               // beginning a product of a tile
+  double equations = 7;           // the cell's equations of a vector of units
+  double near_byte = 0.005;       // of weights, read from the core's L2 cache
+  double far_byte = 0.004;        // what it takes longer from the shared cache
+  double memory_byte = 0.025;     // what it takes longer from memory
+  double packed_byte = 0.02;      // of weights that are packed
+  double exchanged_byte = 0.075;  // of h, read from another core's caches
+  double item = 10;               // handing out an item
+  double thread = 55;             // ending a phase, for each thread
+  double wake = 4000;             // waking the threads for a call
 };
 
 // Whether the shared cache delivers a vector of weights slower than a tile of

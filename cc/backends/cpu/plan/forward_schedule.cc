@@ -127,7 +127,7 @@ double UnitsTime(const ForwardProblem& p, int threads, bool is_row) {
   const double shared =
       static_cast<double>(rows * p.config.hidden_size * p.together *
                           p.traits.element_bytes) *
-      (threads - 1) / threads * rates.shared_byte;
+      (threads - 1) / threads * rates.exchanged_byte;
   const int64_t items = CeilDiv(p.together * p.units(), ItemUnits(p, threads));
   const double phases = steps * static_cast<double>(StepPhases(p));
   return PackingTime(p, threads) +
