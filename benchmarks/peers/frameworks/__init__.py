@@ -149,16 +149,14 @@ PEERS: dict[str, Peer] = {
         note="ONNX Runtime's dynamic quantization leaves GRU in float32.",
         tolerance=TOLERANCE_INT8,
     ),
-    "openvino": Peer(
-        "OpenVINO, float32", "openvino", needs=("onnx", "openvino"), pip="onnx openvino"
-    ),
+    "openvino": Peer("OpenVINO", "openvino", needs=("onnx", "openvino"), pip="onnx openvino"),
     "openvino-default": Peer(
-        "OpenVINO",
+        "OpenVINO, as installed",
         "openvino",
         {"precision": ""},
         needs=("onnx", "openvino"),
         pip="onnx openvino",
-        note="OpenVINO takes bfloat16 by itself on processors that multiply bfloat16.",
+        note="As installed, OpenVINO takes bfloat16 on processors that multiply bfloat16.",
         tolerance=TOLERANCE_BFLOAT16,
     ),
     "openvino-int8": Peer(
