@@ -35,9 +35,24 @@ class BFloat16(np.ndarray):
         return rounded.astype(np.float64) @ np.asarray(self)
 
 
+class BFloat16OfGates(BFloat16):
+    """Of a GRU with reset_after=False: the last of three parts multiplies r * h in float32."""
+
+    def __getitem__(self, key: Any) -> Array:
+        found = super().__getitem__(key)
+        is_last = isinstance(key, slice) and 3 * int(key.start or 0) == 2 * len(self)
+        return np.asarray(found) if is_last else found
+
+
 # The most weights of a layer whose rows stay float32 with BFLOAT16_PRODUCTS.
 _SMALL = 16383
 _ROUNDING = {f.INT8: Int8, f.BFLOAT16_PRODUCTS: BFloat16}
+
+
+def _kind_of(layer: f.Layer, name: str, kind: type[Array]) -> type[Array]:
+    is_gated = layer.kind == f.RECURRENT and layer.cell == f.GRU_RESET_BEFORE
+    of_gates = is_gated and name == "recurrent_kernel" and kind is BFloat16
+    return BFloat16OfGates if of_gates else kind
 
 
 def _stored(layer: f.Layer) -> f.Layer:
@@ -47,11 +62,15 @@ def _stored(layer: f.Layer) -> f.Layer:
         return f.stored(layer)
     typed = [name for name in f.TYPED[layer.kind] if name != "projection" or kind is Int8]
     count = sum(values.size for name, values in layer.arrays[0].items() if name in typed)
+    if layer.kind == f.CONVOLUTION:
+        count //= layer.input_size // layer.arrays[0]["kernel"].shape[1]  # of a group
     if kind is BFloat16 and count <= _SMALL:
         return f.stored(layer)
     arrays = [
         {
-            name: np.asarray(values, np.float64).view(kind) if name in typed else values
+            name: np.asarray(values, np.float64).view(_kind_of(layer, name, kind))
+            if name in typed
+            else values
             for name, values in each.items()
         }
         for each in f.stored(layer).arrays

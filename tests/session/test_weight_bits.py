@@ -171,7 +171,10 @@ def check_bfloat16(library: Any, name: str, sizes: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("name", cases.CASES)
 def test_products_of_bfloat16(library: Any, name: str) -> None:
-    """Of rows that are rounded, or, on a processor without instructions for them, of float32."""
+    """Of rows that are rounded, or, on a processor without instructions for them, of float32.
+
+    With AMX too, as Linux allows it in tests.
+    """
     sizes = (64, 256)
     errors = []
     for weights in f.BFLOAT16S:  # which say what the oracle rounds
@@ -187,4 +190,5 @@ def test_products_of_bfloat16(library: Any, name: str) -> None:
         )
     # Where an element of h is near the middle between two bfloat16, float32 and float64 round it to
     # different ones. The rounding of all rows changes the results by 1e-3 and more.
-    assert min(errors) < 4e-4
+    rounds = library.tf_lstm_ops_selected_instruction_set().endswith((b"bf16", b"amx"))
+    assert errors[f.BFLOAT16S.index(f.BFLOAT16_PRODUCTS if rounds else f.BFLOAT16)] < 1e-4

@@ -123,17 +123,20 @@ def _session(arguments: argparse.Namespace) -> str:
 
     model = _loaded(arguments)
     output.progress("makes the session")
-    return _saved(Session(model, weights=arguments.weights), arguments)
+    return _saved(lambda: Session(model, weights=arguments.weights), arguments)
 
 
 def _session_of_onnx(arguments: argparse.Namespace) -> str:
     from tf_lstm_ops.inference import Session
 
     output.progress(f"reads {arguments.source} and compares the session with it")
-    return _saved(Session.from_onnx(arguments.source, weights=arguments.weights), arguments)
+    return _saved(lambda: Session.from_onnx(arguments.source, weights=arguments.weights), arguments)
 
 
-def _saved(session: Any, arguments: argparse.Namespace) -> str:
+def _saved(make: Callable[[], Any], arguments: argparse.Namespace) -> str:
+    with warnings.catch_warnings():  # the words below say it
+        warnings.filterwarnings("ignore", "weights='int8' changes no layer")
+        session = make()
     session.save(arguments.target)
     kinds = [each.type for each in session.weights]
     words, count = f"a session with {arguments.weights} weights", kinds.count(arguments.weights)

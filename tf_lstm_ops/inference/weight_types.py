@@ -79,11 +79,11 @@ def applied(graph: file.Graph, weights: Weights) -> file.Graph:
         for node, layer in zip(graph.nodes, described, strict=True)
     ]
     if not any(node.layer.weights for node in nodes):
-        if weights == "int8":
+        if weights == "int8" and any(described):
             warnings.warn(
                 f"weights='int8' changes no layer: all have fewer than {_LEAST_WEIGHTS['int8']} "
-                "weights or sum too many products, and stay float32. A dictionary with the names "
-                "of layers makes small ones int8, too",
+                "weights or sum too many products, and stay float32. In Python a dictionary with "
+                "the names of layers makes small ones int8, too",
                 stacklevel=3,
             )
         return graph
