@@ -64,9 +64,7 @@ const TrainingSet kTrainingSet = {&kRecorder, &g_bfloat16};
 const InstructionSet& SelectedInstructionSet() { return kSet; }
 const TrainingSet& SelectedTrainingSet() { return kTrainingSet; }
 const BFloat16Engine& SelectedBFloat16Engine() { return g_bfloat16; }
-const ForwardEngine<float>& TrainingForwardFor(const RnnConfig&) {
-  return kEngine.forward;
-}
+const TrainingEngine& TrainingEngineFor(const RnnConfig&) { return kRecorder; }
 
 namespace cpu {
 namespace {

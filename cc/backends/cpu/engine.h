@@ -98,9 +98,9 @@ const Engine& BFloat16ProductsEngine();
 const Engine& FrozenEngine(const GateMatrices<const float>& weights,
                            int64_t elements, const Engine& otherwise);
 
-// The functions for forward passes of a float layer: those of the selected
-// instruction set, or of x86-64-v3 where at least half of each vector of
-// AVX-512 would be empty. Both have the same bits.
+// The functions for passes of a float layer: those of the selected instruction
+// set, or of x86-64-v3 where at least half of each vector of AVX-512 would be
+// empty. Both have the same bits.
 const Engine& EngineFor(const RnnConfig& config);
 
 }  // namespace tf_lstm_ops

@@ -15,7 +15,7 @@ namespace {
 
 const ForwardEngine<float>& SelectedForward(const LayerForward<float>& layer) {
   return layer.config.bfloat16 ? SelectedBFloat16Engine().forward
-                               : TrainingForwardFor(layer.config);
+                               : TrainingEngineFor(layer.config).forward_float;
 }
 const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
   return SelectedTrainingSet().engine->forward_double;
@@ -23,7 +23,7 @@ const ForwardEngine<double>& SelectedForward(const LayerForward<double>&) {
 const BackwardEngine<float>& SelectedBackward(
     const LayerBackward<float>& layer) {
   return layer.config.bfloat16 ? SelectedBFloat16Engine().backward
-                               : SelectedTrainingSet().engine->backward_float;
+                               : TrainingEngineFor(layer.config).backward_float;
 }
 const BackwardEngine<double>& SelectedBackward(const LayerBackward<double>&) {
   return SelectedTrainingSet().engine->backward_double;

@@ -14,14 +14,14 @@ namespace tf_lstm_ops {
 TF_LSTM_OPS_INSTRUCTION_SETS(TF_LSTM_OPS_DECLARE)
 #undef TF_LSTM_OPS_DECLARE
 
-const ForwardEngine<float>& TrainingForwardFor(
+const TrainingEngine& TrainingEngineFor(
     [[maybe_unused]] const RnnConfig& config) {
 #if defined(__x86_64__)
   if (&EngineFor(config) != SelectedInstructionSet().engine) {
-    return x86_64_v3::kTraining.forward_float;
+    return x86_64_v3::kTraining;
   }
 #endif
-  return SelectedTrainingSet().engine->forward_float;
+  return *SelectedTrainingSet().engine;
 }
 
 const BFloat16Engine& SelectedBFloat16Engine() {

@@ -33,8 +33,8 @@ const TrainingSet& SelectedTrainingSet();
 // The passes of bfloat16 layers: those of SelectedTrainingSet(), or of
 // x86-64-v4 where the operating system refuses tiles of AMX to this process.
 const BFloat16Engine& SelectedBFloat16Engine();
-// Forward passes of a float layer with the instruction set of EngineFor().
-const ForwardEngine<float>& TrainingForwardFor(const RnnConfig& config);
+// The passes of a float layer with the instruction set of EngineFor().
+const TrainingEngine& TrainingEngineFor(const RnnConfig& config);
 
 }  // namespace tf_lstm_ops
 
