@@ -206,6 +206,8 @@ bool Session::CheckLengths(const SessionInputs& inputs, const CallPlan& plan,
   return true;
 }
 
+namespace {
+
 // Writes a mask [B, T] of bool.
 void WriteMask(const ValidSteps& from, const Shape& shape, bool* mask) {
   const int64_t batch = shape.dims[0], time = shape.dims[1];
@@ -218,6 +220,8 @@ void WriteMask(const ValidSteps& from, const Shape& shape, bool* mask) {
     std::fill_n(mask + from.lengths[b], time - from.lengths[b], false);
   }
 }
+
+}  // namespace
 
 void Session::RunNodes(const SessionInputs& inputs, const Tensor* outputs,
                        Workspace* workspace) const {

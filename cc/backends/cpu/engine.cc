@@ -184,12 +184,12 @@ const Engine& BFloat16ProductsEngine() {
 }
 
 const Engine& FrozenEngine(const GateMatrices<const float>& weights,
-                           int64_t elements, const Engine& otherwise) {
+                           int64_t elements, const Engine* otherwise) {
   // Fewer products take less time than the rounding of what is multiplied.
   constexpr int64_t kLeast = 16384;
-  if (!weights.rounds_factors || elements < kLeast) return otherwise;
+  if (!weights.rounds_factors || elements < kLeast) return *otherwise;
   const Engine& found = BFloat16ProductsEngine();
-  return found.forward.traits.dots_pairs ? found : otherwise;
+  return found.forward.traits.dots_pairs ? found : *otherwise;
 }
 
 const Engine& EngineFor([[maybe_unused]] const RnnConfig& config) {

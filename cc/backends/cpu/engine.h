@@ -94,9 +94,9 @@ const Engine& BFloat16ProductsEngine();
 
 // The functions for frozen weights, `elements` in all: those for products of
 // bfloat16 where the weights allow them and the processor multiplies bfloat16,
-// else `otherwise`.
+// else `*otherwise`.
 const Engine& FrozenEngine(const GateMatrices<const float>& weights,
-                           int64_t elements, const Engine& otherwise);
+                           int64_t elements, const Engine* otherwise);
 
 // The functions for passes of a float layer: those of the selected instruction
 // set, or of x86-64-v3 where at least half of each vector of AVX-512 would be

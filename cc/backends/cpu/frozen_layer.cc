@@ -37,7 +37,7 @@ FrozenLayer::FrozenLayer(const RnnConfig& config,
     : config_(config),
       weights_(weights),
       engine_(FrozenEngine(weights.recurrent, WeightsOf(config),
-                           EngineFor(config))),
+                           &EngineFor(config))),
       format_(FrozenFormat(weights.recurrent, WeightsOf(config),
                            engine_.forward.traits)) {
   const LayerForward<float> layer = LayerOf();

@@ -9,7 +9,7 @@ FrozenProduct::FrozenProduct(const GateMatrices<const float>& weights,
                              const float* bias, int64_t depth,
                              int64_t columns) {
   const Engine& engine =
-      FrozenEngine(weights, depth * columns, *SelectedInstructionSet().engine);
+      FrozenEngine(weights, depth * columns, SelectedInstructionSet().engine);
   const VectorTraits& traits = engine.forward.traits;
   const WeightFormat format = FrozenFormat(weights, depth * columns, traits);
   const int64_t floats =

@@ -152,7 +152,8 @@ class GroupNormalization final : public Layer {
  private:
   void RunRow(const float* x, int64_t time, double* means, float* y) const {
     double* scales = means + channels_;
-    const auto count = static_cast<double>(time * (channels_ / groups_));
+    const int64_t group = channels_ / groups_;
+    const auto count = static_cast<double>(time * group);
     SumsOfGroups(x, time, means, [](float z, double) { return z; });
     for (int64_t c = 0; c < channels_; ++c) means[c] /= count;
     std::copy_n(means, channels_, scales);
