@@ -28,8 +28,8 @@ other runtimes.
   costs. ONNX Runtime has IO binding or none, whichever is faster. OpenVINO has the latency hint
   and computes in float32. The states are inputs and outputs, which are swapped, not copied, except
   in LiteRT. "ONNX Runtime in C" are calls of its C API in a loop in C.
-* RTNeural is a C++ library with sizes known at compile time, measured on its own on the same
-  machine in the same hour. Its best backend counts.
+* RTNeural is a C++ library with sizes known at compile time, measured on its own on 2026-11-26 on
+  a machine of the same kind. Its best backend counts.
 
 A ratio is the time of the peer divided by ours (that of `C`, of sequences that of `Session`)."""
 TITLES = {

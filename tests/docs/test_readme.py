@@ -97,7 +97,7 @@ NUMBERS = [
     row("a training step", "training"),
     row("inference", "inference"),
     f"of 128 LSTM units takes {step('session')}, in ONNX Runtime {step('onnxruntime')} and in a "
-    f"`tf.function` {step('function')}; in C {step('c')}.",
+    f"`tf.function` {step('function')}; in C {step('c')}, in ONNX Runtime {step('onnxruntime-c')}.",
 ]
 
 
