@@ -96,7 +96,7 @@ NUMBERS = [
     row("`model.fit`", "fit"),
     row("a training step", "training"),
     row("inference", "inference"),
-    f"of 128 LSTM units takes {step('session')}, in ONNX Runtime {step('onnxruntime')} and in a "
+    f"of 128 LSTM units takes {step('session')}, in ONNX Runtime {step('onnxruntime')}, in a "
     f"`tf.function` {step('function')}; in C {step('c')}, in ONNX Runtime {step('onnxruntime-c')}.",
 ]
 
