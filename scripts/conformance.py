@@ -3,8 +3,7 @@
 python scripts/conformance.py > docs/reference/conformance.md
 
 It takes minutes, of which PyTorch's newer exporter takes most. It needs the packages onnx and
-torch. A program that is not installed has no column: onnxruntime, openvino,
-tract.
+torch. A program that is not installed has no column: onnxruntime, openvino.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ PROGRAMS: dict[str, tuple[str, Program]] = {
     "tf_lstm_ops": ("", cases.ours),
     "ONNX Runtime": ("onnxruntime", cases.onnx_runtime),
     "OpenVINO": ("openvino", cases.openvino),
-    "tract": ("tract", cases.tract),
 }
 HEAD = """\
 # Conformance
@@ -71,10 +69,6 @@ OpenVINO has these wrong results on the CPU:
 * It applies the functions of the first direction to the second direction.
 
 It refuses most `activations` that are not the default.
-"""
-OTHERS_TRACT = """\
-tract refuses `sequence_lens` that are not constants. In some cases it ends the process, which
-counts as refused. [The second table](#nodes-by-their-option) has the options with wrong results.
 """
 OTHER_SUITES = """\
 ## Suites of layers and ops
@@ -192,7 +186,6 @@ def page() -> str:
     said = [*refusals(verdict for _, verdicts in found for verdict in verdicts)]
     others = [OTHERS] if any("Runtime" in name for name in programs) else []
     others += [OTHERS_OPENVINO] if any("OpenVINO" in name for name in programs) else []
-    others += [OTHERS_TRACT] if any("tract" in name for name in programs) else []
     parts = [
         HEAD,
         "\n".join([head[0], line, *(text for text, _ in found)]) + "\n",

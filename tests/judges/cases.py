@@ -4,12 +4,7 @@ Each program computes a case, refuses it, or is wrong.
 """
 
 import dataclasses
-import multiprocessing
-import os
-import tempfile
 from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,43 +162,3 @@ def openvino(case: Case) -> list[list[Array]]:
         found = compiled({name: x for name, x in inputs.items() if name in known})
         results.append([np.array(found[k]) for k in range(len(compiled.outputs))])
     return results
-
-
-def tract(case: Case) -> list[list[Array]]:
-    """The outputs of tract. It may end the process, so it runs in a child."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    child = context.Process(target=_send_tract, args=(case, theirs))
-    child.start()
-    theirs.close()
-    try:
-        found = ours.recv()
-    except EOFError:
-        raise RuntimeError("tract ended the process") from None
-    finally:
-        child.join()
-    if isinstance(found, str):
-        raise RuntimeError(found)
-    return found
-
-
-def _send_tract(case: Case, to: Connection) -> None:
-    """Sends the outputs, or the text of an error."""
-    import tract as library
-
-    with open(os.devnull, "w") as nothing:
-        os.dup2(nothing.fileno(), 2)  # for the backtraces of Rust
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "case.onnx")
-            path.write_bytes(case.model.SerializeToString())
-            model = library.onnx().load(path)
-        names = [model.input_name(k) for k in range(model.input_count())]
-        program = model.into_model().into_runnable()
-        results = []
-        for inputs, _ in case.calls:
-            found = program.run([inputs[name] for name in names])
-            results.append([np.array(tensor.to_numpy()) for tensor in found])
-        to.send(results)
-    except Exception as error:
-        to.send(f"{error}")
