@@ -144,11 +144,11 @@ class RMSNormalization(Record):
 
 
 class UnitNormalization(Record):
-    """x / max(|x|, floor), of each row, where |x| is the square root of the sum of squares.
+    """x / max(length, floor), of each row. The length is the square root of the sum of squares.
 
     Args:
       size: C; None: any.
-      floor: of the length, 0 or positive. With 0 a row of zeros becomes NaN.
+      floor: the least divisor, 0 or positive. With 0 a row of zeros becomes NaN.
       name: for messages.
 
     Raises:
