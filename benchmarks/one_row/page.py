@@ -16,7 +16,7 @@ INTRODUCTION = """\
 [latency.py](latency.py) measured these times and wrote this page. The first table of each section
 has medians of a call in microseconds, the last one 99th percentiles. Both are medians of rounds in
 which the peers take turns. A call takes a NumPy array and gives one, except in C. All peers have
-one thread, except in whole sequences. Compare `C` with "ONNX Runtime in C", and `Session` with the
+one thread, except in whole sequences. Compare `C` with "ONNX Runtime, C", and `Session` with the
 other runtimes.
 
 * `model.predict`, `tf.function` and "eager layers" run a stateful Keras model of this package,
@@ -27,7 +27,7 @@ other runtimes.
 * ONNX Runtime, OpenVINO and LiteRT are called from Python. The row of one unit shows what a call
   costs. ONNX Runtime has IO binding or none, whichever is faster. OpenVINO has the latency hint
   and computes in float32. The states are inputs and outputs, which are swapped, not copied, except
-  in LiteRT. "ONNX Runtime in C" are calls of its C API in a loop in C.
+  in LiteRT. "ONNX Runtime, C" is a loop in C that calls its C API.
 * RTNeural is a C++ library with sizes known at compile time, measured on its own on 2026-11-26 on
   a machine of the same kind. Its best backend counts.
 

@@ -81,7 +81,7 @@ _ALL = (*STEPS, "sequences")
 PEERS = {
     "predict": Peer("model.predict", "tensorflow_peers", "predict"),
     "function": Peer("tf.function", "tensorflow_peers", "function"),
-    "eager": Peer("eager layers", "tensorflow_peers", "eager"),
+    "eager": Peer("eager layers", "tensorflow_peers", "eager", ("units",)),
     "op": Peer("eager op", "tensorflow_peers", "eager_op"),
     "session": Peer("Session", "session_peers", "session", _ALL),
     "c": Peer("C", "session_peers", "c_program"),
@@ -98,7 +98,7 @@ PEERS = {
         "ONNX Runtime", "runtime_peers", "onnxruntime", _ALL, ("onnx", "onnxruntime")
     ),
     "onnxruntime-c": Peer(
-        *("ONNX Runtime in C", "onnxruntime_c", "onnxruntime_c"), needs=("onnx", "onnxruntime")
+        *("ONNX Runtime, C", "onnxruntime_c", "onnxruntime_c"), needs=("onnx", "onnxruntime")
     ),
     "openvino": Peer("OpenVINO", "runtime_peers", "openvino", _ALL, ("onnx", "openvino")),
     "litert": Peer("LiteRT", "runtime_peers", "litert", needs=("ai_edge_litert",)),
