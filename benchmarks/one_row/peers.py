@@ -82,7 +82,7 @@ PEERS = {
     "predict": Peer("model.predict", "tensorflow_peers", "predict"),
     "function": Peer("tf.function", "tensorflow_peers", "function"),
     "eager": Peer("eager layers", "tensorflow_peers", "eager", ("units",)),
-    "op": Peer("eager op", "tensorflow_peers", "eager_op"),
+    "op": Peer("eager op", "tensorflow_peers", "eager_op", ("units",)),
     "session": Peer("Session", "session_peers", "session", _ALL),
     "c": Peer("C", "session_peers", "c_program"),
     "session-int8": Peer(
