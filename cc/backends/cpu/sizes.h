@@ -14,8 +14,8 @@ namespace tf_lstm_ops {
 constexpr int kRows = 6;
 // Vectors of columns that it computes at most.
 constexpr int kColumns = 4;
-// The least rows of a slice: two tiles. With fewer, the tiles of most steps
-// would not be full.
+// The least rows of a slice of a backward pass: two tiles. With fewer, the
+// tiles of most steps would not be full.
 constexpr int64_t kMinSliceRows = 2 * kRows;
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
