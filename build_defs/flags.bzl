@@ -118,9 +118,15 @@ MACOS_INSTALL_NAME = "-Wl,-install_name,@rpath/"
 # each system. It exports the functions of include/tf_lstm_ops.h, and contains the
 # parts of the C++ runtime that it uses.
 INFERENCE_LIBRARY = "libtf_lstm_ops_inference.so"
-# The CPU backend, and what it needs of core.
-INFERENCE_SOURCES = CPU_SOURCES + ["cc/core/keras_layer.cc", "cc/core/packed_sequence.cc"]
-SESSION_SOURCES = ["cc/session/*.cc", "cc/session/layers/*.cc"]
+# The CPU backend, what it needs of core, and the ops of layers.
+INFERENCE_SOURCES = CPU_SOURCES + [
+    "cc/core/keras_layer.cc",
+    "cc/core/packed_sequence.cc",
+    "cc/core/shape.cc",
+    "cc/core/signature.cc",
+    "cc/dialects/keras/ops.cc",
+]
+SESSION_SOURCES = ["cc/session/*.cc", "cc/session/layers/*.cc", "cc/training/*.cc"]
 SESSION_COPTS = ["-Iinclude"]
 INFERENCE_EXPORTS_LINUX = "build_defs/inference_exports.lds"
 INFERENCE_LINKOPTS_LINUX = [
@@ -138,6 +144,7 @@ INFERENCE_LINKOPTS_MACOS = [
     "-Wl,-undefined,dynamic_lookup",
     "-Wl,-exported_symbol,_tf_lstm_ops_api_version",
     "-Wl,-exported_symbol,_tf_lstm_ops_code_text",
+    "-Wl,-exported_symbol,_tf_lstm_ops_layer_*",
     "-Wl,-exported_symbol,_tf_lstm_ops_selected_instruction_set",
     "-Wl,-exported_symbol,_tf_lstm_ops_session_*",
     "-Wl,-exported_symbol,_tf_lstm_ops_stream_*",
@@ -148,7 +155,16 @@ INFERENCE_LINKOPTS_MACOS = [
 # from it.
 SESSIONS_ONLY_VARIABLE = "TF_LSTM_OPS_SESSIONS_ONLY"
 SESSIONS_ONLY_COPTS = ["-DTF_LSTM_OPS_SESSIONS_ONLY"]
-SESSIONS_ONLY_LEFT_OUT = ["cc/backends/cpu/layer.cc", "cc/backends/cpu/training_engine.cc"]
+SESSIONS_ONLY_LEFT_OUT = [
+    "cc/backends/cpu/layer.cc",
+    "cc/backends/cpu/training_engine.cc",
+    "cc/core/shape.cc",
+    "cc/core/signature.cc",
+    "cc/dialects/keras/ops.cc",
+    "cc/training/arrays.cc",
+    "cc/training/layer.cc",
+    "cc/training/library.cc",
+]
 
 # The static library of sessions, on Linux. Its one object contains those of the shared
 # library and the parts of the C++ runtime that they use. All symbols but the functions of

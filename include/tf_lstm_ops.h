@@ -1,11 +1,13 @@
-/* Inference of recurrent models without TensorFlow: sessions and streams.
+/* Recurrent models without TensorFlow: sessions and streams for inference,
+ * layers for training.
  *
  * A session computes a graph of layers, such as LSTM, GRU, Conv1D and Dense,
  * from a file that tf_lstm_ops.inference.Session.save wrote. Its weights may be
  * float32, bfloat16 or int8. A stream computes the same graph step by step and
- * keeps the states between calls.
+ * keeps the states between calls. A layer is one recurrent layer: its forward and
+ * its backward pass.
  *
- * Types. Numbers are float, indices of an embedding int32_t. Arrays are
+ * Types. Numbers of sessions are float, indices of an embedding int32_t. Arrays are
  * contiguous with the last axis fastest. B is the number of rows of a batch, T
  * the number of time steps, I the input size and O the output size of the
  * session.
@@ -19,12 +21,12 @@
  * no output and changes no state.
  *
  * Ownership. The caller owns all arrays and structs. *_open creates an object.
- * It sets `*session` or `*stream` on success only. *_close frees an object, and
+ * It sets `*session`, `*stream` or `*layer` on success only. *_close frees an object, and
  * does nothing with null. No other thread may then be in a call with the
  * object. Close the streams of a session before the session. An output must not
  * overlap an input.
  *
- * Threads. Any number of threads may use a session at the same time. One thread
+ * Threads. Any number of threads may use a session or a layer at the same time. One thread
  * at a time may use a stream. If two do, one of them gets
  * TF_LSTM_OPS_FAILED_PRECONDITION.
  *
@@ -139,8 +141,13 @@ typedef struct tf_lstm_ops_session_info {
   int32_t blocking_layer; /* the first layer that cannot stream, else -1 */
 } tf_lstm_ops_session_info;
 
-/* The types of arrays. */
-enum { TF_LSTM_OPS_FLOAT32 = 0, TF_LSTM_OPS_INT32 = 1 };
+/* The types of arrays. The last two are those of layers, since version 3. */
+enum {
+  TF_LSTM_OPS_FLOAT32 = 0,
+  TF_LSTM_OPS_INT32 = 1,
+  TF_LSTM_OPS_FLOAT64 = 2,
+  TF_LSTM_OPS_BFLOAT16 = 3
+};
 
 /* The largest rank of an array. */
 #define TF_LSTM_OPS_MAX_RANK 6
@@ -157,7 +164,8 @@ typedef struct tf_lstm_ops_array {
   int32_t mask_type; /* TF_LSTM_OPS_MASK or _LENGTHS */
   int64_t shape[TF_LSTM_OPS_MAX_RANK]; /* -1: any size */
   void* data;                          /* an input is not written to */
-  /* Of an input of a session's call: which steps are valid. Null: all are. */
+  /* Of an input of a session's call, and of input 0 of a layer's: which steps
+   * are valid. Null: all are. */
   const void* mask;
 } tf_lstm_ops_array;
 
@@ -333,6 +341,123 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_set_state(tf_lstm_ops_stream* stream,
                                                      const float* state,
                                                      int64_t count,
                                                      tf_lstm_ops_error* error);
+
+/* Layers: the passes of one recurrent layer, for training. Since version 3. A
+ * library that was built for sessions only has none of these functions.
+ */
+
+/* The cells. Their equations and the layouts of their weights are those of
+ * Keras 3: gates in the order i, f, c, o of an LSTM and z, r, h of a GRU. */
+enum {
+  TF_LSTM_OPS_LSTM = 0,
+  TF_LSTM_OPS_GRU = 1,              /* reset_after=True */
+  TF_LSTM_OPS_GRU_RESET_BEFORE = 2, /* reset_after=False */
+  TF_LSTM_OPS_SIMPLE_RNN = 3,
+  TF_LSTM_OPS_LAYER_NORM_LSTM = 4, /* docs/reference/layers.md has the rest */
+  TF_LSTM_OPS_LAYER_NORM_GRU = 5
+};
+
+/* A layer without its weights and sizes, which are those of the arrays. */
+typedef struct tf_lstm_ops_layer tf_lstm_ops_layer;
+
+/* The options of a layer. A member of value 0 or null has its default. */
+typedef struct tf_lstm_ops_layer_options {
+  uint32_t struct_size;
+  int32_t cell;
+  int32_t type;                     /* of all arrays; not _INT32 */
+  int32_t bidirectional;            /* 1: a second layer reads backwards */
+  int32_t go_backwards;             /* 1: steps in descending order */
+  int32_t returns_last_step;        /* 1: output [B, 1, P], else [B, T, P] */
+  int32_t zero_output_for_mask;     /* 1: outputs of masked steps are 0 */
+  int32_t saves_nothing;            /* 1: no backward pass will follow */
+  const char* activation;           /* "tanh" */
+  const char* recurrent_activation; /* "sigmoid" */
+  float cell_clip;                  /* of an LSTM; 0: none */
+  float proj_clip;                  /* of an LSTM with a projection; 0: none */
+  float epsilon;                    /* of layer normalisation; 1e-5 */
+  int32_t carries_normalized_state; /* of TF_LSTM_OPS_LAYER_NORM_LSTM */
+} tf_lstm_ops_layer_options;
+
+/* The lists of arguments of a layer. */
+enum {
+  TF_LSTM_OPS_FORWARD_INPUTS = 0,
+  TF_LSTM_OPS_FORWARD_OUTPUTS = 1,
+  TF_LSTM_OPS_BACKWARD_INPUTS = 2,
+  TF_LSTM_OPS_BACKWARD_OUTPUTS = 3
+};
+
+/* Creates a layer.
+ *
+ * Errors: INVALID_ARGUMENT, also where a cell does not have an option;
+ * RESOURCE_EXHAUSTED.
+ */
+TF_LSTM_OPS_API int32_t
+tf_lstm_ops_layer_open(const tf_lstm_ops_layer_options* options,
+                       tf_lstm_ops_layer** layer, tf_lstm_ops_error* error);
+
+/* Frees a layer. Does nothing with null. */
+TF_LSTM_OPS_API void tf_lstm_ops_layer_close(tf_lstm_ops_layer* layer);
+
+/* Returns the name of argument `index` of a list; null behind the last one. It
+ * lives as long as the library. Of an LSTM, with P = H without a projection:
+ *
+ * FORWARD_INPUTS: x [B, T, I], whose member `mask` says which steps are valid;
+ * initial_h [B, P]; initial_c [B, H]; kernel [I, 4H]; recurrent_kernel [P, 4H];
+ * bias [4H]; peephole [3, H], of the gates i, f, o; projection [H, P];
+ * input_dropout [4, B, I] and recurrent_dropout [4, B, P], the multipliers of x
+ * and h of each gate.
+ *
+ * FORWARD_OUTPUTS: output [B, T or 1, P]; final_h [B, P]; final_c [B, H];
+ * reserve [.], what the backward pass reads.
+ *
+ * BACKWARD_INPUTS: FORWARD_INPUTS; output and reserve of the forward pass;
+ * output_grad, final_h_grad and final_c_grad.
+ *
+ * BACKWARD_OUTPUTS: the gradients of FORWARD_INPUTS but the two dropouts.
+ *
+ * A GRU has no initial_c, peephole, projection and final_c, three gates, and
+ * the bias [2, 3H], or [3H] if it resets before. A plain RNN has one gate. A
+ * layer-normalised cell has its scales behind the bias. A bidirectional layer
+ * has the arguments of its second layer behind those of the first, with the
+ * prefix backward_, one output [B, T or 1, 2P] and one reserve.
+ */
+TF_LSTM_OPS_API const char* tf_lstm_ops_layer_argument(
+    const tf_lstm_ops_layer* layer, int32_t list, int32_t index);
+
+/* Sets type, rank and shape of the FORWARD_OUTPUTS of a call with inputs of
+ * these shapes. It reads no data but the mask: `reserve` has room for the valid
+ * steps only.
+ *
+ * Errors: those of tf_lstm_ops_layer_forward.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_infer_shapes(
+    const tf_lstm_ops_layer* layer, const tf_lstm_ops_array* inputs,
+    int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
+    tf_lstm_ops_error* error);
+
+/* Computes the forward pass on at most `threads` threads, from 1 to 256. The
+ * result does not depend on their number.
+ *
+ * The arrays are those of the lists, in their order. An input that the layer
+ * can do without has null `data`: bias, peephole, projection, the dropouts. Null
+ * final states are not written.
+ *
+ * Errors: INVALID_ARGUMENT, where the text names the array, what was expected
+ * and what came; RESOURCE_EXHAUSTED.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_forward(
+    tf_lstm_ops_layer* layer, int32_t threads, const tf_lstm_ops_array* inputs,
+    int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
+    tf_lstm_ops_error* error);
+
+/* Computes the backward pass, likewise. Inputs are those of the forward pass,
+ * which must not have changed, and its outputs. The outputs have the shapes of
+ * the arrays that they are gradients of. One with null `data` is not computed.
+ */
+TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_backward(
+    tf_lstm_ops_layer* layer, int32_t threads, const tf_lstm_ops_array* inputs,
+    int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
+    tf_lstm_ops_error* error);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -75,6 +75,12 @@ class KernelConstruction : public AttributeReader {
 // `context`.
 class KernelContext {
  public:
+  using Tensor = tf::Tensor;
+  using Tensors = tf::Tensors;
+  using Type = TF_DataType;
+  template <class T>
+  static constexpr TF_DataType kType = kDataType<T>;
+
   explicit KernelContext(TF_OpKernelContext* context);
 
   // Fetches all inputs, checks them against the signature and sets `sizes`.

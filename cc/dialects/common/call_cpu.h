@@ -10,21 +10,29 @@
 #include "backends/cpu/staging.h"
 #include "core/layer_direction.h"
 #include "dialects/common/inputs.h"
-#include "tf/kernel.h"
 
 namespace tf_lstm_ops {
 
-// T is the element type of the op's tensors. Tensors of 16-bit types are
-// converted by up to `threads` threads: inputs by In, outputs by Finish. All
-// pointers are views of memory that lives as long as this object.
-template <class T>
-class CpuCall : public Inputs {
+// T is the element type of the op's tensors, Context where they come from; see
+// Inputs. It also has Type, kType<T>, AllocateOutput and Outputs. Tensors of
+// 16-bit types are converted by up to `threads` threads: inputs by In, outputs
+// by Finish. All pointers are views of memory that lives as long as this
+// object.
+template <class T, class Context = tf::KernelContext>
+class CpuCall : public Inputs<Context> {
+  using Base = Inputs<Context>;
+  using typename Base::Tensor;
+
  public:
+  using Base::Find;
+  using Base::inputs;
+  using Base::signature;
+  using Base::sizes;
   using Compute = typename cpu::Staging<T>::Compute;
   using Saved = typename cpu::Staging<T>::Saved;
 
   CpuCall(const Signature& s, int threads)
-      : Inputs(s), threads(threads), staging_(threads) {}
+      : Base(s), threads(threads), staging_(threads) {}
 
   const int threads;
 
@@ -32,8 +40,8 @@ class CpuCall : public Inputs {
   // is absent.
   template <class E = T, class Key>
   const E* Data(Key key) const {
-    const tf::Tensor* tensor = Find(key);
-    return tensor ? tensor->data<E>() : nullptr;
+    const Tensor* tensor = Find(key);
+    return tensor ? tensor->template data<E>() : nullptr;
   }
   const bool* Mask(const char* name) const { return Data<bool>(name); }
 
@@ -41,8 +49,9 @@ class CpuCall : public Inputs {
   // absent.
   template <class Key>
   const Compute* In(Key key) {
-    const tf::Tensor* tensor = Find(key);
-    return tensor ? staging_.In(tensor->data<T>(), tensor->size()) : nullptr;
+    const Tensor* tensor = Find(key);
+    return tensor ? staging_.In(tensor->template data<T>(), tensor->size())
+                  : nullptr;
   }
   template <class Key>
   const Compute* In(Key key, int64_t size) {
@@ -51,8 +60,8 @@ class CpuCall : public Inputs {
   // The same for saved activations, which stay bfloat16.
   template <class Key>
   const Saved* SavedIn(Key key) {
-    const tf::Tensor* tensor = Find(key);
-    return tensor ? staging_.SavedIn(tensor->data<T>(), tensor->size())
+    const Tensor* tensor = Find(key);
+    return tensor ? staging_.SavedIn(tensor->template data<T>(), tensor->size())
                   : nullptr;
   }
   template <class Key>
@@ -68,21 +77,21 @@ class CpuCall : public Inputs {
   }
 
   // Allocates the next output.
-  Status Allocate(const tf::KernelContext& context, const Shape& shape,
-                  TF_DataType type = tf::kDataType<T>) {
+  Status Allocate(const Context& context, const Shape& shape,
+                  typename Context::Type type = Context::template kType<T>) {
     const auto index = static_cast<int>(outputs_.size());
-    tf::Tensor* output = &outputs_.emplace_back();
+    Tensor* output = &outputs_.emplace_back();
     TF_LSTM_OPS_RETURN_IF_ERROR(
         context.AllocateOutput(index, type, shape, output));
-    UseHugePages(output->data<void>(), output->bytes());
+    UseHugePages(output->template data<void>(), output->bytes());
     return Status();
   }
   // Allocates all outputs of a signature without opaque dimensions.
-  Status AllocateAll(const tf::KernelContext& context) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(
-        context.Outputs(signature, inputs, sizes, tf::kDataType<T>, &outputs_));
-    for (const tf::Tensor& output : outputs_) {
-      UseHugePages(output.data<void>(), output.bytes());
+  Status AllocateAll(const Context& context) {
+    TF_LSTM_OPS_RETURN_IF_ERROR(context.Outputs(
+        signature, inputs, sizes, Context::template kType<T>, &outputs_));
+    for (const Tensor& output : outputs_) {
+      UseHugePages(output.template data<void>(), output.bytes());
     }
     return Status();
   }
@@ -109,7 +118,7 @@ class CpuCall : public Inputs {
   void Finish() { staging_.Finish(); }
 
  private:
-  tf::Tensors outputs_;
+  typename Context::Tensors outputs_;
   cpu::Staging<T> staging_;
 };
 

@@ -36,15 +36,15 @@ class Temporaries : public cuda::Memory {
 // have the same names as those of CpuCall. Pointers are views of TensorFlow's
 // tensors, which live as long as this object.
 template <class T>
-class CudaCall : public Inputs {
+class CudaCall : public Inputs<> {
  public:
-  using Inputs::Inputs;
+  using Inputs<>::Inputs;
 
   // Fetches and checks the inputs. Call it before all other members. Errors:
   // those of CheckInputs; FailedPrecondition where there is no CUDA stream or
   // no driver; Internal.
   Status Fetch(const tf::KernelContext& context) {
-    TF_LSTM_OPS_RETURN_IF_ERROR(Inputs::Fetch(context));
+    TF_LSTM_OPS_RETURN_IF_ERROR(Inputs<>::Fetch(context));
     void* stream = nullptr;
     TF_LSTM_OPS_RETURN_IF_ERROR(tf::CudaStream(context.get(), &stream));
     return cuda::Device::Make(static_cast<CUstream>(stream),

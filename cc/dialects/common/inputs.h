@@ -6,27 +6,34 @@
 
 #include "core/signature.h"
 #include "dialects/common/shape_of.h"
-#include "tf/kernel.h"
 
 namespace tf_lstm_ops {
 
-// A Key is the name of an input (const char*), or its number (int) where the
-// dialect numbers its inputs.
+namespace tf {
+class KernelContext;
+}
+
+// Context: where the tensors come from. It has the types Tensor and Tensors and
+// the member Inputs of tf::KernelContext. A Key is the name of an input (const
+// char*), or its number (int) where the dialect numbers its inputs.
+template <class Context = tf::KernelContext>
 struct Inputs {
+  using Tensor = typename Context::Tensor;
+
   const Signature& signature;
-  tf::Tensors inputs;
+  typename Context::Tensors inputs;
   Sizes sizes;
 
   explicit Inputs(const Signature& s) : signature(s) {}
 
   // Fetches and checks the inputs. Errors: those of CheckInputs.
-  Status Fetch(const tf::KernelContext& context) {
+  Status Fetch(const Context& context) {
     return context.Inputs(signature, &inputs, &sizes);
   }
 
   // Returns an input, or null where the op has no such input or it is absent.
   template <class Key>
-  const tf::Tensor* Find(Key key) const {
+  const Tensor* Find(Key key) const {
     const int n = signature.InputIndex(key);
     if (n < 0) return nullptr;
     const Argument& argument = signature.inputs[n];
@@ -36,7 +43,7 @@ struct Inputs {
   }
   // The shape of an input. The rank is unknown where Find returns null.
   Shape InputShape(const char* name) const {
-    const tf::Tensor* tensor = Find(name);
+    const Tensor* tensor = Find(name);
     return tensor ? tensor->shape() : Shape();
   }
   // A function that returns InputShape. It refers to this object.

@@ -16,9 +16,9 @@
 
 namespace tf_lstm_ops {
 
-class MetalCall : public Inputs {
+class MetalCall : public Inputs<> {
  public:
-  using Inputs::Inputs;
+  using Inputs<>::Inputs;
 
   // An argument of the graph that the kernel computes on the host: numbers, or
   // indices.
