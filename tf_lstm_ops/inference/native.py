@@ -33,14 +33,14 @@ _ERRORS: dict[int, type[Exception]] = {
 }
 
 
-class _Struct(ctypes.Structure):
+class Struct(ctypes.Structure):
     """A struct that begins with its size."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(self), **values)
 
 
-class Error(_Struct):
+class Error(Struct):
     """tf_lstm_ops_error."""
 
     _fields_ = (
@@ -76,13 +76,13 @@ class NotASessionFileError(ValueError):
     """The library's error for a file or bytes that are not those of a session."""
 
 
-class Options(_Struct):
+class Options(Struct):
     """tf_lstm_ops_session_options."""
 
     _fields_ = (("struct_size", ctypes.c_uint32), ("threads", ctypes.c_int32))
 
 
-class Info(_Struct):
+class Info(Struct):
     """tf_lstm_ops_session_info."""
 
     _fields_ = (
@@ -116,7 +116,7 @@ def packed(kind: int, shape: Sequence[int]) -> bytes:
     """A tf_lstm_ops_array without its addresses. To make an object of ctypes would take longer.
 
     Args:
-      kind: FLOAT32 or INT32.
+      kind: FLOAT32 or INT32, or another type of the C header.
       shape: of the array, at most 6 axes.
 
     Returns:
@@ -139,11 +139,31 @@ def with_lengths(content: bytes) -> bytes:
     return content[: _MASK_TYPE.start] + kind + content[_MASK_TYPE.stop :]
 
 
-_EMPTY = packed(FLOAT32, ()) + addresses(0, 0)
+EMPTY = packed(FLOAT32, ()) + addresses(0, 0)  # an array that is null
 
 
-def _unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Reads what the library wrote to structs tf_lstm_ops_array."""
+def writable(arrays: Sequence[bytes]) -> ctypes.Array[ctypes.c_char]:
+    """Structs tf_lstm_ops_array in memory that the library may write to.
+
+    Args:
+      arrays: the structs.
+
+    Returns:
+      A buffer.
+    """
+    content = b"".join(arrays)
+    return ctypes.create_string_buffer(content, len(content))
+
+
+def unpacked(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Reads what the library wrote to structs tf_lstm_ops_array.
+
+    Args:
+      content: the structs.
+
+    Yields:
+      The type and the shape of each.
+    """
     for start in range(0, len(content), _SIZE):
         _, kind, rank, _, *shape = _ARRAY.unpack_from(content, start)
         yield kind, tuple(shape[:rank])
@@ -160,11 +180,11 @@ def described(kind: str, handle: ctypes.c_void_p, index: int) -> tuple[int, tupl
     Returns:
       The type, the shape with -1 for any size, and the name, which a state does not have.
     """
-    array = ctypes.create_string_buffer(_EMPTY, _SIZE)
+    array = writable([EMPTY])
     name = ctypes.c_char_p()
     names = () if kind == "state" else (ctypes.addressof(name),)
     call(f"session_get_{kind}", handle, index, ctypes.addressof(array), *names)
-    ((number, shape),) = _unpacked(array.raw)
+    ((number, shape),) = unpacked(array.raw)
     return number, shape, (name.value or b"").decode("utf-8", "replace")
 
 
@@ -186,10 +206,10 @@ def inferred(
       ValueError: the inputs do not fit the session.
     """
     given = b"".join(each + addresses(0, 0) for each in inputs)
-    outputs = ctypes.create_string_buffer(_EMPTY * count, _SIZE * count)
+    outputs = writable([EMPTY] * count)
     address = ctypes.addressof(outputs)
     call("session_infer_shapes", handle, given, len(inputs), address, count, names=names)
-    return [shape for _, shape in _unpacked(outputs.raw)]
+    return [shape for _, shape in unpacked(outputs.raw)]
 
 
 _POINTER, _INT64, _INT32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
@@ -210,6 +230,12 @@ _ARGUMENTS = {
     "stream_reset": (_POINTER, _POINTER, _INT64),
     "stream_get_state": (_POINTER, _POINTER, _INT64),
     "stream_set_state": (_POINTER, _POINTER, _INT64),
+}
+_ARGUMENTS_OF_LAYERS = {
+    "layer_open": (_POINTER, _POINTER),
+    "layer_infer_shapes": (_POINTER, *_ARRAYS, _POINTER, _INT32),
+    "layer_forward": (_POINTER, _INT32, *_ARRAYS, _POINTER, _INT32),
+    "layer_backward": (_POINTER, _INT32, *_ARRAYS, _POINTER, _INT32),
 }
 
 
@@ -237,12 +263,17 @@ def library() -> ctypes.CDLL:
       RuntimeError: it has an older interface.
     """
     native = ctypes.CDLL(str(path()))
-    for name, arguments in _ARGUMENTS.items():
+    functions, kinds = _ARGUMENTS, ["session", "stream"]
+    if has_layers(native):
+        functions, kinds = {**functions, **_ARGUMENTS_OF_LAYERS}, [*kinds, "layer"]
+        native.tf_lstm_ops_layer_argument.argtypes = [_POINTER, _INT32, _INT32]
+        native.tf_lstm_ops_layer_argument.restype = ctypes.c_char_p
+    for name, arguments in functions.items():
         function = getattr(native, f"tf_lstm_ops_{name}")
         function.argtypes = [*arguments, _POINTER]
         function.restype = ctypes.c_int32
-    for name in ("session_close", "stream_close"):
-        function = getattr(native, f"tf_lstm_ops_{name}")
+    for kind in kinds:
+        function = getattr(native, f"tf_lstm_ops_{kind}_close")
         function.argtypes = [_POINTER]
         function.restype = None
     native.tf_lstm_ops_api_version.restype = ctypes.c_int32
@@ -252,6 +283,18 @@ def library() -> ctypes.CDLL:
             f"{path()} has version {version} of its interface, and version {API_VERSION} is needed"
         )
     return native
+
+
+def has_layers(native: ctypes.CDLL) -> bool:
+    """Whether a library has the functions of layers.
+
+    Args:
+      native: the library.
+
+    Returns:
+      False if it was built for sessions only.
+    """
+    return hasattr(native, "tf_lstm_ops_layer_open")
 
 
 def prepared(name: str) -> Any:
@@ -291,7 +334,7 @@ def owned(owner: Any, kind: str, keep: Any) -> ctypes.c_void_p:
 
     Args:
       owner: the object.
-      kind: "session" or "stream".
+      kind: "session", "stream" or "layer".
       keep: an object that lives until the handle is closed.
 
     Returns:

@@ -1,0 +1,102 @@
+"""The passes of a recurrent layer as a function of PyTorch's autograd."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from tf_lstm_ops.inference.layer_passes import ABSENT, Arguments, Layer, View
+
+_MOST_THREADS = 256  # of a call of the library
+
+
+def run(
+    options: Mapping[str, Any], mask: torch.Tensor | None, tensors: Mapping[str, torch.Tensor]
+) -> list[torch.Tensor]:
+    """Computes the sequences of a layer.
+
+    Args:
+      options: of `Layer`, hashable.
+      mask: [B, T], boolean; None: all steps are valid.
+      tensors: the inputs by name, of one dtype, on the CPU.
+
+    Returns:
+      The output [B, T or 1, P] and the final states. They have a first derivative.
+
+    Raises:
+      ValueError, MemoryError: as of `Layer`.
+    """
+    is_trained = torch.is_grad_enabled() and any(t.requires_grad for t in tensors.values())
+    layer = _layer(tuple(sorted({**options, "saves_nothing": not is_trained}.items())))
+    names = layer.names[Arguments.FORWARD_INPUTS]
+    inputs = [tensors[name].contiguous() if name in tensors else None for name in names]
+    mask = None if mask is None else mask.contiguous()
+    if not is_trained:
+        *outputs, _ = _forward(layer, mask, inputs)
+        return outputs
+    return list(_Passes.apply(layer, mask, *inputs))
+
+
+@functools.lru_cache(maxsize=256)
+def _layer(options: tuple[tuple[str, Any], ...]) -> Layer:
+    return Layer(**dict(options))
+
+
+def _threads() -> int:
+    return min(torch.get_num_threads(), _MOST_THREADS)
+
+
+def _view(tensor: torch.Tensor | None, mask: torch.Tensor | None = None) -> View:
+    if tensor is None:
+        return ABSENT
+    return View(tensor.shape, tensor.data_ptr(), 0 if mask is None else mask.data_ptr())
+
+
+def _views(tensors: Sequence[torch.Tensor | None], mask: torch.Tensor | None) -> list[View]:
+    return [_view(tensors[0], mask), *map(_view, tensors[1:])]
+
+
+def _forward(
+    layer: Layer, mask: torch.Tensor | None, inputs: Sequence[torch.Tensor | None]
+) -> list[torch.Tensor]:
+    """The outputs and the reserve."""
+    views, like = _views(inputs, mask), inputs[0]
+    assert like is not None
+    outputs = [like.new_empty(shape) for shape in layer.infer(views)]
+    layer.forward(_threads(), views, [*map(_view, outputs)])
+    return outputs
+
+
+class _Passes(torch.autograd.Function):
+    """The forward pass and the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, layer: Layer, mask: Any, *inputs: Any) -> Any:
+        *outputs, reserve = _forward(layer, mask, inputs)
+        ctx.layer = layer
+        # It has no derivative, but a change of it before the backward pass is found.
+        ctx.save_for_backward(mask, *inputs, outputs[0], reserve)
+        ctx.set_materialize_grads(False)
+        return tuple(outputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        mask, *tensors = ctx.saved_tensors
+        *inputs, output, _ = tensors
+        given = [g if g is None else g.contiguous() for g in grads]
+        if given[0] is None:
+            given[0] = torch.zeros_like(output)
+        # The order of the outputs is that of the inputs; the multipliers of dropout are constant.
+        names = ctx.layer.names[Arguments.BACKWARD_OUTPUTS]
+        wanted = ctx.needs_input_grad[2:][: len(names)]
+        found = [
+            torch.empty_like(tensor) if is_wanted and tensor is not None else None
+            for tensor, is_wanted in zip(inputs, wanted, strict=False)
+        ]
+        ctx.layer.backward(_threads(), _views([*tensors, *given], mask), [*map(_view, found)])
+        return None, None, *found, *[None] * (len(inputs) - len(found))
