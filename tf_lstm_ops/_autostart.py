@@ -36,9 +36,18 @@ def prepare(environment: MutableMapping[str, str], form: str) -> None:
     environment[_REPORT] = f"{os.getpid()} {form}"
 
 
+def is_wanted() -> bool:
+    """Whether the environment asks for the acceleration.
+
+    Returns:
+      True if it does.
+    """
+    return os.environ.get(VARIABLE, "0") not in ("", "0")
+
+
 def follow_imports() -> None:
     """Accelerates the layers of Keras at the end of its import, if the environment says so."""
-    if os.environ.get(VARIABLE, "0") in ("", "0"):
+    if not is_wanted():
         return
     number, _, form = os.environ.get(_REPORT, "").partition(" ")
     if number == str(os.getpid()):
@@ -68,7 +77,7 @@ def _print_report(form: str, number: str) -> None:
 
 def _why_not() -> str:
     """Why nothing was accelerated."""
-    if "keras" in sys.modules and "tensorflow" in sys.modules:
+    if "keras" in sys.modules and {"tensorflow", "torch"} & sys.modules.keys():
         from tf_lstm_ops import _keras_backend
 
         return f"nothing was accelerated: {_keras_backend.problem() or 'Keras was not loaded'}"

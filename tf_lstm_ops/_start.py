@@ -56,12 +56,14 @@ def _layers() -> None:
     TensorFlow imports Keras, and Keras TensorFlow: the layers wait until both are imported. A
     module in sys.modules is imported already, or this or another thread is just importing it.
     """
-    is_ready = _registration.has_ops() and _has_keras and "tf_lstm_ops.keras" not in sys.modules
-    if is_ready and _keras_backend.problem() is None:
+    if not _has_keras or "tf_lstm_ops.keras" in sys.modules:
+        return
+    is_torch = _autostart.is_wanted() and _keras_backend.is_torch()
+    if is_torch or (_registration.has_ops() and _keras_backend.problem() is None):
         from tf_lstm_ops import keras  # noqa: F401
 
 
 def _after_layers() -> None:
     """Imports the exports, which replaces functions of ``model.export``."""
-    if "tf_lstm_ops.export" not in sys.modules:
+    if "tf_lstm_ops.export" not in sys.modules and not _keras_backend.is_torch():
         from tf_lstm_ops import export  # noqa: F401

@@ -66,6 +66,16 @@ class View(NamedTuple):
 ABSENT = View((), 0)
 
 
+def require_built() -> None:
+    """Checks that the library of this installation has layers.
+
+    Raises:
+      RuntimeError: it was built for sessions only.
+    """
+    if not native.has_layers(native.library()):
+        raise RuntimeError(f"this installation has {_library.SESSIONS_ONLY}. {_library.REBUILD}")
+
+
 class Layer:
     """A layer of the C library. Any number of threads may use it at once.
 
@@ -80,10 +90,7 @@ class Layer:
     """
 
     def __init__(self, op: str, dtype: str, **options: Any) -> None:
-        if not native.has_layers(native.library()):
-            raise RuntimeError(
-                f"this installation has {_library.SESSIONS_ONLY}. {_library.REBUILD}"
-            )
+        require_built()
         self._type = TYPES[dtype]
         given = Options(cell=_CELLS[op], type=self._type, **options)
         self._handle = native.owned(self, "layer", None)

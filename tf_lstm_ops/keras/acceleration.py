@@ -14,29 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import keras
-import tensorflow as tf
 
-from tf_lstm_ops import (
-    _deviation,
-    _keras_private,
-    _placement,
-    _targets,
-    _tf_private,
-    composite,
-    converters,
-)
+from tf_lstm_ops import _keras_private
 from tf_lstm_ops._keras_private import Tracer
-from tf_lstm_ops.keras import bidirectional, directions, op_arguments, options, single_layer
-from tf_lstm_ops.keras.fused import FusedRNN
+from tf_lstm_ops.keras import options, stock_layer
 
-# The cells that the ops know. A layer with a cell of another class, also of a derived one, runs the
-# code of Keras.
-_CELLS = (keras.layers.LSTMCell, keras.layers.GRUCell, keras.layers.SimpleRNNCell)
-# The classes that define their own loop over the steps. SimpleRNN has that of RNN.
-_CLASSES_WITH_LOOP = (keras.layers.LSTM, keras.layers.GRU, keras.layers.RNN)
-# In a Bidirectional: classes that compute nothing around their loop.
-_KINDS = (*_CLASSES_WITH_LOOP, keras.layers.SimpleRNN)
-_MERGE_MODES = ("concat", "sum", "ave", "mul", None)
+if keras.backend.backend() == "tensorflow":
+    from tf_lstm_ops.keras import tensorflow_loop as loop
+else:
+    from tf_lstm_ops.keras.torch_backend import loop  # type: ignore[no-redef]
 
 
 class LayerReport(NamedTuple):
@@ -184,9 +170,10 @@ def accelerate() -> Acceleration:
     with _lock:
         if not _active:
             try:
-                for kind in _CLASSES_WITH_LOOP:
+                for kind in stock_layer.CLASSES_WITH_LOOP:
                     _replace(kind, _keras_private.LOOP, functools.partial(_loop, kind))
-                _replace(keras.layers.Bidirectional, "call", _bidirectional_call)
+                if loop.JOINS_DIRECTIONS:
+                    _replace(keras.layers.Bidirectional, "call", _bidirectional_call)
             except RuntimeError as error:
                 while _restore:
                     _restore.pop()()
@@ -225,15 +212,16 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
         is_joined = _is_joined.get()
         if not is_joined and not _is_on():
             return run_stock()
-        if isinstance(self, FusedRNN):
+        if loop.is_own(self):
             return run_stock()
         if kind is keras.layers.RNN and isinstance(self, (keras.layers.LSTM, keras.layers.GRU)):
             return run_stock()  # the loop of the class itself has found that it cannot
-        traced_by = _traced_by()
+        traced_by = loop.traced_by(sequences)
         states = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
         reason = None
         if not is_joined:
-            reason = _prepared(_why_stock, self, sequences, states, mask, training, traced_by)
+            given = (self, sequences, states, mask, training, traced_by)
+            reason = stock_layer.why_other_cell(self) or _prepared(loop.why_stock, *given)
         if traced_by is not Tracer.SHAPES:
             op = options.op_of(self) if reason is None else None
             with _lock:
@@ -241,9 +229,9 @@ def _loop(kind: type, stock: Callable[..., Any]) -> Callable[..., Any]:
                     acceleration._note(self, op, reason)
         if reason is not None:
             return run_stock()
-        return single_layer.run_op(self, sequences, states, mask, training)
+        return loop.run(self, sequences, states, mask, training)
 
-    return inner_loop
+    return loop.guarded(stock, inner_loop)
 
 
 def _bidirectional_call(stock: Callable[..., Any]) -> Callable[..., Any]:
@@ -253,13 +241,13 @@ def _bidirectional_call(stock: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, sequences: Any, initial_state: Any = None, mask: Any = None, training: Any = None
     ) -> Any:
         given = (self, sequences, initial_state, mask, training)
-        is_other = not _is_on() or isinstance(self, bidirectional.Bidirectional)
-        if is_other or _prepared(_why_apart, *given, _traced_by()):
+        is_other = not _is_on() or loop.is_own(self)
+        if is_other or _prepared(loop.why_apart, *given, loop.traced_by(sequences)):
             return stock(*given)
         token = _is_joined.set(True)
         try:
-            return bidirectional.run_joined(*given)
-        except directions.NotJoinedError:  # another thread has ended the acceleration
+            return loop.run_joined(*given)
+        except loop.NotJoinedError:  # another thread has ended the acceleration
             pass
         finally:
             _is_joined.reset(token)
@@ -278,113 +266,3 @@ def _prepared(why: Callable[..., str | None], *arguments: Any) -> str | None:
         return why(*arguments)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-
-
-def _traced_by() -> Tracer | None:
-    """What traces a call; None in eager code."""
-    if tf.executing_eagerly():
-        return None
-    return _keras_private.tracer(_tf_private.callers_in_trace())
-
-
-def _why_stock(
-    layer: Any,
-    sequences: Any,
-    states: Any,
-    mask: Any,
-    training: Any,
-    traced_by: Tracer | None,
-) -> str | None:
-    """Why a call runs Keras' code; None if the fused op computes the same."""
-    if type(layer.cell) not in _CELLS:
-        return f"its cell is a {type(layer.cell).__name__}"
-    if tf.config.get_visible_devices("GPU") or _placement.on_metal():
-        return "a GPU is visible"
-    if traced_by is Tracer.OTHER and not _tf_private.trace_has_own_tape():
-        return "a tf.function that may become a file"
-    if composite.plain_ops_required() or converters.plain_ops_required():
-        return "XLA or a converter traces the call"
-    if isinstance(sequences, tf.RaggedTensor) or sequences.shape[1] == 0:
-        return "ragged sequences, or no steps"
-    if not (training is None or isinstance(training, bool | int)):
-        return "training is a tensor"
-    return (
-        _why_no_op(layer)
-        or _why_unrolled(layer, mask)
-        or _why_not_these_shapes(layer, sequences, states, mask)
-    )
-
-
-def _why_no_op(layer: Any) -> str | None:
-    """Why the options of a layer have no op."""
-    if reason := _deviation.of_cell(layer):
-        return reason
-    if not (_keras_private.is_of_keras(type(layer.cell)) and layer.cell.built):
-        return "its cell is not built, or methods of the class of its cell were replaced"
-    if layer.cell.activity_regularizer is not None:
-        return "its cell has an activity_regularizer"
-    if layer.compute_dtype != layer.cell.compute_dtype:
-        return f"its cell computes in {layer.cell.compute_dtype}"
-    if getattr(layer.cell, "dtype_policy", layer.dtype_policy).quantization_mode is not None:
-        return "its cell is quantized"
-    return options.why_not(layer, _targets.CPU)
-
-
-def _why_not_these_shapes(layer: Any, x: Any, states: Any, mask: Any) -> str | None:
-    """Keras broadcasts more shapes than the ops do."""
-    rows, steps = x.shape[:2]
-    size = layer.cell.units
-    names = single_layer.state_names(options.op_of(layer))
-    fits = len(states) == len(names) and all(
-        state.shape.rank == 2 and state.shape[0] in (1, None, rows) and state.shape[1] == size
-        for state in states
-    )
-    if not fits or x.shape.rank != 3:
-        return "initial states of other shapes than [B, H]"
-    mask = mask[0] if isinstance(mask, list | tuple) and mask else mask
-    if mask is None:
-        return None
-    of_mask = tf.convert_to_tensor(mask).shape
-    is_matrix = of_mask.rank == 2 or (of_mask.rank == 3 and of_mask[2] == 1)
-    if not is_matrix or of_mask[0] not in (1, None, rows) or of_mask[1] not in (None, steps):
-        return "a mask of another shape than [B, T]"
-    return None
-
-
-def _why_unrolled(layer: Any, mask: Any) -> str | None:
-    masks = [m for m in (mask if isinstance(mask, list | tuple) else [mask]) if m is not None]
-    if not (masks and op_arguments.unrolled_differs(layer)):
-        return None
-    return "unroll=True, with which Keras computes something else for masked steps"
-
-
-def _why_apart(
-    wrapper: Any,
-    sequences: Any,
-    initial_state: Any,
-    mask: Any,
-    training: Any,
-    traced_by: Tracer | None,
-) -> str | None:
-    """Why each layer of a Bidirectional computes its own direction."""
-    if wrapper.merge_mode not in _MERGE_MODES:
-        return f"merge_mode={wrapper.merge_mode}"
-    reason = bidirectional.why_apart(wrapper, _KINDS, _why_not_alone)
-    if reason or bidirectional.must_be_apart(wrapper, sequences):
-        return reason or "a call of each layer"
-    layers = (wrapper.forward_layer, wrapper.backward_layer)
-    for k, layer in enumerate(layers):
-        if initial_state is None:
-            states = layer.states if layer.stateful else layer.get_initial_state(1)
-        else:
-            half = len(initial_state) // 2
-            states = [tf.convert_to_tensor(s) for s in initial_state[k * half :][:half]]
-        if reason := _why_stock(layer, sequences, states, mask, training, traced_by):
-            return reason
-    return None
-
-
-def _why_not_alone(layer: Any) -> str | None:
-    if type(layer.cell) not in _CELLS:
-        return f"its cell is a {type(layer.cell).__name__}"
-    return _deviation.of(layer) or _why_no_op(layer)

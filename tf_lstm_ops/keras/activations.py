@@ -6,9 +6,8 @@ import functools
 from typing import Any
 
 import keras
-import tensorflow as tf
 
-from tf_lstm_ops import op_definitions
+from tf_lstm_ops._activations import OF_CELLS
 
 
 def _functions(name: str) -> list[Any]:
@@ -17,7 +16,11 @@ def _functions(name: str) -> list[Any]:
     keras.ops.gelu is the approximation by tanh unless its argument says otherwise. The supported
     versions of Keras do not all have every function.
     """
-    modules: list[Any] = [keras.activations, tf.nn]
+    modules: list[Any] = [keras.activations]
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        modules.append(tf.nn)
     if name != "gelu":
         modules.append(keras.ops)
     return [getattr(module, name) for module in modules if hasattr(module, name)]
@@ -26,11 +29,7 @@ def _functions(name: str) -> list[Any]:
 @functools.cache
 def _known() -> dict[int, tuple[Any, str]]:
     """The functions of the op's names, and these names, by identity: not all have a hash."""
-    return {
-        id(function): (function, name)
-        for name in op_definitions.choices("KerasLSTM", "activation")
-        for function in _functions(name)
-    }
+    return {id(function): (function, name) for name in OF_CELLS for function in _functions(name)}
 
 
 def name_of(function: Any) -> str | None:

@@ -14,7 +14,7 @@ from tf_lstm_ops.keras import (
     counterparts,
     model_copy,
     model_layers,
-    op_arguments,
+    stock_layer,
     stock_stack,
     user_objects,
 )
@@ -174,7 +174,7 @@ def _warn_of_unrolled(model: keras.Model) -> None:
 
     def differs(layer: keras.Layer) -> bool:
         is_recurrent = isinstance(layer, _RNN) and not isinstance(layer, FusedRNN)
-        return is_recurrent and op_arguments.unrolled_differs(layer)
+        return is_recurrent and stock_layer.unrolled_differs(layer)
 
     paths = []
     for path, layer, parents in model_layers.located(model, differs):

@@ -28,27 +28,6 @@ _OWN_WEIGHTS = {
 _NAMES_IN_CELLS = {"peephole": "peephole_kernel", "projection": "projection_kernel"}
 
 
-def unrolled_differs(layer: Any) -> bool:
-    """Whether Keras computes something else for masked steps because the layer is unrolled.
-
-    Keras then reverses the outputs in another order than the mask. The ops compute what Keras does
-    without ``unroll``.
-
-    Args:
-      layer: a layer of ``keras.layers``.
-
-    Returns:
-      True for example for the backward layer of a Bidirectional with ``unroll`` and
-      ``return_sequences``.
-    """
-    return bool(
-        layer.unroll
-        and layer.go_backwards
-        and layer.return_sequences
-        and layer.zero_output_for_mask
-    )
-
-
 def weights(cell: Any, op: str) -> dict[str, Any]:
     """The weights of an op.
 

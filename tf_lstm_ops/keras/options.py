@@ -58,6 +58,19 @@ def op_of(layer: Any) -> str:
     return "KerasGRU" if cell.reset_after else "KerasResetBeforeGRU"
 
 
+def drops(op: str, rate: float) -> bool:
+    """Whether the stock cell applies a rate of dropout in training.
+
+    Args:
+      op: the op of the layer.
+      rate: its dropout or recurrent_dropout.
+
+    Returns:
+      False for 0, and for 1, which the cells of LSTM and GRU ignore.
+    """
+    return rate > 0.0 and (rate < 1.0 or op == "KerasSimpleRNN")
+
+
 def of(layer: Any, effects: tuple[Effect, ...] = tuple(Effect)) -> LayerOptions:
     """Reads the options of a layer.
 

@@ -51,8 +51,8 @@ def run_op(
     """
     op, cell = options.op_of(layer), layer.cell
     x = tf.cast(sequences, layer.compute_dtype)
-    x, input_dropout = _drop_inputs(cell, x, training and _drops(op, cell.dropout))
-    drops_h = training and _drops(op, cell.recurrent_dropout)
+    x, input_dropout = _drop_inputs(cell, x, training and options.drops(op, cell.dropout))
+    drops_h = training and options.drops(op, cell.recurrent_dropout)
     h_dropout = _per_row(_recurrent_multipliers(cell, initial_state[0], drops_h), x, axis=1)
     weights = op_arguments.weights(cell, op)
     states = [_per_row(state, x) for state in initial_state]
@@ -99,12 +99,6 @@ def _weight(value: Any, dtype: tf.DType) -> Any:
     """A weight in the type of the inputs. Keras casts it, but not in a direct call of ``call``."""
     value = optional(value, dtype)
     return value if value.dtype == dtype else tf.cast(value, dtype)
-
-
-def _drops(op: str, rate: float) -> bool:
-    """Whether the stock cell applies a rate of dropout in training."""
-    # The cells of LSTM and GRU ignore 1.
-    return rate > 0.0 and (rate < 1.0 or op == "KerasSimpleRNN")
 
 
 def _drop_inputs(cell: Any, x: tf.Tensor, drops: bool) -> tuple[Any, Any]:

@@ -321,7 +321,11 @@ class GradientPass {
     const int64_t stride = kVariant.directions * width;
     const int64_t size = call->sizes.batch * width;
     C* sums = call->Scratch(size);
-    std::copy_n(final_h_grad, size, sums);
+    if (final_h_grad) {
+      std::copy_n(final_h_grad, size, sums);
+    } else {
+      std::fill_n(sums, size, C(0));
+    }
     for (int64_t b = 0; b < packed.batch; ++b) {
       const int64_t last = packed.Last(b);
       if (last < 0) continue;
