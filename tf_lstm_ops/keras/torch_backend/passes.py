@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from tf_lstm_ops.inference.layer_passes import ABSENT, Arguments, Layer, View
 
@@ -84,19 +83,32 @@ class _Passes(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         mask, *tensors = ctx.saved_tensors
-        *inputs, output, _ = tensors
         given = [g if g is None else g.contiguous() for g in grads]
         if given[0] is None:
-            given[0] = torch.zeros_like(output)
+            given[0] = torch.zeros_like(tensors[-2])
+        found = _Gradients.apply(ctx.layer, mask, ctx.needs_input_grad[2:], *tensors, *given)
+        return None, None, *found, *[None] * (len(ctx.needs_input_grad) - 2 - len(found))
+
+
+class _Gradients(torch.autograd.Function):
+    """The backward pass. It is a function of autograd so that nobody takes it for a constant."""
+
+    @staticmethod
+    def forward(_: Any, layer: Layer, mask: Any, wanted: Any, *tensors: Any) -> Any:
         # The order of the outputs is that of the inputs; the multipliers of dropout are constant.
-        names = ctx.layer.names[Arguments.BACKWARD_OUTPUTS]
-        wanted = ctx.needs_input_grad[2:][: len(names)]
+        names = layer.names[Arguments.BACKWARD_OUTPUTS]
         found = [
             torch.empty_like(tensor) if is_wanted and tensor is not None else None
-            for tensor, is_wanted in zip(inputs, wanted, strict=False)
+            for tensor, is_wanted, _ in zip(tensors, wanted, names, strict=False)
         ]
-        ctx.layer.backward(_threads(), _views([*tensors, *given], mask), [*map(_view, found)])
-        return None, None, *found, *[None] * (len(inputs) - len(found))
+        layer.backward(_threads(), _views(tensors, mask), [*map(_view, found)])
+        return tuple(found)
+
+    @staticmethod
+    def backward(_: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "the layers that accelerate() makes faster have no second derivatives on PyTorch. "
+            "Call restore() of what it returned; then Keras' own code has them"
+        )
