@@ -439,8 +439,8 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_infer_shapes(
  * result does not depend on their number.
  *
  * The arrays are those of the lists, in their order. An input that the layer
- * can do without has null `data`: bias, peephole, projection, the dropouts. Null
- * final states are not written.
+ * can do without has null `data` and the rank 0: bias, peephole, projection and
+ * the dropouts. Final states with null `data` are not written.
  *
  * Errors: INVALID_ARGUMENT, where the text names the array, what was expected
  * and what came; RESOURCE_EXHAUSTED.
@@ -451,7 +451,8 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_forward(
     tf_lstm_ops_error* error);
 
 /* Computes the backward pass, likewise. Inputs are those of the forward pass,
- * which must not have changed, and its outputs. The outputs have the shapes of
+ * which must not have changed, and its outputs. The gradients with respect to
+ * final states may be null: they are zeros then. The outputs have the shapes of
  * the arrays that they are gradients of. One with null `data` is not computed.
  */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_backward(

@@ -4,22 +4,20 @@
 #include <cstring>
 #include <string_view>
 
+#include "dialects/keras/signatures.h"
+
 namespace tf_lstm_ops::training {
 namespace {
 
-bool BeginsWith(const char* name, std::string_view prefix) {
-  return std::string_view(name).substr(0, prefix.size()) == prefix;
-}
-
-// Whether an array may be null: a state that is zero or not wanted, or the
-// gradient with respect to one.
-bool IsState(const char* name) {
-  for (const char* prefix : {"", "backward_"}) {
-    if (!BeginsWith(name, prefix)) continue;
-    const char* rest = name + std::strlen(prefix);
-    if (BeginsWith(rest, "initial_") || BeginsWith(rest, "final_")) return true;
+// Whether an array is a final state or the gradient with respect to one, which
+// a caller may not want or have.
+bool IsFinalState(std::string_view name) {
+  constexpr std::string_view kFinal = "final_";
+  const std::string_view of_second = keras::kBackwardPrefix;
+  if (name.substr(0, of_second.size()) == of_second) {
+    name.remove_prefix(of_second.size());
   }
-  return false;
+  return name.substr(0, kFinal.size()) == kFinal;
 }
 
 // Checks all of an array but its data, and sets `to` to it. An array that is
@@ -74,7 +72,7 @@ Status Arrays::Inputs(const Signature& signature, Tensors* inputs,
           Read(argument.name, inputs_[n++], type_, input));
       if (input->is_null() && argument.optional) {
         *input = Array(Shape({0}), 0, nullptr);
-      } else if (input->is_null() && !IsState(argument.name)) {
+      } else if (input->is_null() && !IsFinalState(argument.name)) {
         return InvalidArgument(argument.name, " is null");
       }
     }
@@ -126,7 +124,7 @@ Status Arrays::AllocateOutput(int index, int32_t type, const Shape& shape,
   const char* name = signature_.outputs[index].name;
   TF_LSTM_OPS_RETURN_IF_ERROR(Read(name, outputs_[index], type, output));
   if (output->is_null()) {
-    if (may_skip_ || IsState(name)) return Status();
+    if (may_skip_ || IsFinalState(name)) return Status();
     return InvalidArgument(name, " is null");
   }
   if (!(output->shape() == shape)) {

@@ -15,7 +15,14 @@ from tf_lstm_ops import _library
 from tf_lstm_ops.inference import native
 
 # The numbers of cells and types in the C header, by the names of ops and dtypes.
-_CELLS = {"KerasLSTM": 0, "KerasGRU": 1, "KerasResetBeforeGRU": 2, "KerasSimpleRNN": 3}
+_CELLS = {
+    "KerasLSTM": 0,
+    "KerasGRU": 1,
+    "KerasResetBeforeGRU": 2,
+    "KerasSimpleRNN": 3,
+    "KerasLayerNormLSTM": 4,
+    "KerasLayerNormGRU": 5,
+}
 TYPES = {"float32": 0, "float64": 2, "bfloat16": 3}
 
 
@@ -55,12 +62,15 @@ class View(NamedTuple):
     Attributes:
       shape: its shape.
       address: of its first element; 0: the array is absent.
-      mask: of x only: the address of the mask [B, T], of bytes; 0: all steps are valid.
+      mask: of x only: the address of the mask [B, T], of bytes, or of lengths [B], int32; 0: all
+        steps are valid.
+      has_lengths: whether the mask is one of lengths.
     """
 
     shape: Sequence[int]
     address: int
     mask: int = 0
+    has_lengths: bool = False
 
 
 ABSENT = View((), 0)
@@ -163,7 +173,9 @@ class Layer:
         native.call(name, self._handle, threads, given, len(inputs), address, len(outputs))
 
     def _packed(self, views: Sequence[View]) -> bytes:
-        return b"".join(
-            native.packed(self._type, view.shape) + native.addresses(view.address, view.mask)
-            for view in views
-        )
+        def content(view: View) -> bytes:
+            found = native.packed(self._type, view.shape)
+            found = native.with_lengths(found) if view.has_lengths else found
+            return found + native.addresses(view.address, view.mask)
+
+        return b"".join(map(content, views))

@@ -181,7 +181,9 @@ void AppendOfBackward(const Arguments& more, Arguments* arguments) {
 
 }  // namespace
 
-std::string BackwardName(const std::string& name) { return "backward_" + name; }
+std::string BackwardName(const std::string& name) {
+  return kBackwardPrefix + name;
+}
 
 Signature MakeBidirectional(const Signature& layer) {
   const Arguments states = FinalStates(layer.outputs);

@@ -77,8 +77,9 @@ const Signature& KerasLayerNormGRUGrad();
 const Signature& KerasSimpleRNN();
 const Signature& KerasSimpleRNNGrad();
 
-// The name of an input or output of the layer that reads backwards. `name` is
-// that of the other layer.
+// The name of an input or output of the layer that reads backwards: the prefix,
+// then `name`, that of the other layer.
+constexpr const char* kBackwardPrefix = "backward_";
 std::string BackwardName(const std::string& name);
 
 // Two layers of one kind with the same sizes and attributes, by the signatures
