@@ -288,7 +288,7 @@ def test_the_session_gives_the_results_of_the_layer(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["session", "torch", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("name", ["session", "torch", "onnxruntime", "openvino", "tract"])
 @pytest.mark.parametrize("row", CASES["models"], ids=lambda row: row.name)
 def test_models_agree(row: cases.Row, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if not PEERS[name].is_installed():
