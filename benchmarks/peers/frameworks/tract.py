@@ -1,4 +1,4 @@
-"""tract on the ONNX models of a row. Its Python package has no option for threads: it has one."""
+"""tract on the ONNX models of a row. Its Python package computes on one thread."""
 
 from __future__ import annotations
 
