@@ -70,8 +70,9 @@ struct VecMath<float> : VecMathBase<float> {
  private:
   // e^(-k x) 2^exponent = scale (1 + minus_1), with -k x = n ln 2 + r, |r| <=
   // ln(2)/2, scale = 2^(n + exponent) and minus_1 = e^r - 1. k is a power of
-  // two, which only shifts exponents. With k = 2, x is at least 0 and the result is
-  // added to 1 or subtracted from it: one part of ln 2 is as good as two.
+  // two, which only shifts exponents. With k = 2, x is at least 0 and the
+  // result is added to 1 or subtracted from it: one part of ln 2 is as good as
+  // two.
   template <int k>
   struct ExpOfMinus {
     static_assert(k == 1 || k == 2);
