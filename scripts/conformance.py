@@ -3,7 +3,8 @@
 python scripts/conformance.py > docs/reference/conformance.md
 
 It takes minutes, of which PyTorch's newer exporter takes most. It needs the packages onnx and
-torch. A program that is not installed has no column: onnxruntime, openvino.
+torch. A program that is not installed has no column: onnxruntime, openvino,
+tract.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PROGRAMS: dict[str, tuple[str, Program]] = {
     "tf_lstm_ops": ("", cases.ours),
     "ONNX Runtime": ("onnxruntime", cases.onnx_runtime),
     "OpenVINO": ("openvino", cases.openvino),
+    "tract": ("tract", cases.tract),
 }
 HEAD = """\
 # Conformance
@@ -69,6 +71,17 @@ OpenVINO has these wrong results on the CPU:
 * It applies the functions of the first direction to the second direction.
 
 It refuses most `activations` that are not the default.
+"""
+OTHERS_TRACT = """\
+tract gets the sizes of the inputs: with a name as the size of the batch, it ends the process. It
+has these wrong results:
+
+* It does not apply `clip`, `input_forget`, and `activations` that are not the default
+  ([tract#2751](https://github.com/sonos/tract/issues/2751)).
+* It computes `direction="reverse"` from the first step on.
+
+It refuses `sequence_lens`, and `layout=1` in two directions. For more than one row, it refuses most
+LSTM nodes of one direction without initial states whose outputs are Y_c and another one.
 """
 OTHER_SUITES = """\
 ## Suites of layers and ops
@@ -186,6 +199,7 @@ def page() -> str:
     said = [*refusals(verdict for _, verdicts in found for verdict in verdicts)]
     others = [OTHERS] if any("Runtime" in name for name in programs) else []
     others += [OTHERS_OPENVINO] if any("OpenVINO" in name for name in programs) else []
+    others += [OTHERS_TRACT] if any("tract" in name for name in programs) else []
     parts = [
         HEAD,
         "\n".join([head[0], line, *(text for text, _ in found)]) + "\n",

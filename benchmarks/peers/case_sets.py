@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from peers import benchdnn, models
-from peers.cases import Row
+from peers.cases import Row, with_steps
 from peers.examples import EXAMPLES, Example
 from peers.rows import ROWS
 
@@ -14,7 +14,7 @@ _LAYERS = ("ours", "keras", "keras-jit")
 _PEERS = {
     "inference": (
         *("ours", "ours-eager", "session", "keras", "keras-jit"),
-        *("torch", "onnxruntime", "openvino", "jax"),
+        *("torch", "onnxruntime", "openvino", "tract", "jax"),
     ),
     "training": (*_LAYERS, "torch", "jax"),
     "fit": _LAYERS,
@@ -30,7 +30,7 @@ def _example_row(example: Example, task: str) -> Row:
         f"{' '.join(filter(None, words))}, {direction}{sizes}",
         *("other" if task == "fit" else task, task),
         *(example.batch, example.time, example.units, example.inputs),
-        peers=_PEERS[task],
+        peers=with_steps(_PEERS[task], example.steps),
         cell=example.cell,
         directions=example.directions,
         steps=example.steps,
@@ -64,7 +64,7 @@ def _sweep() -> tuple[Row, ...]:
 
 _WEIGHTS = (
     *("session", "session-bfloat16", "session-int8"),
-    *("onnxruntime", "openvino", "openvino-default"),
+    *("onnxruntime", "openvino", "openvino-default", "tract"),
 )
 _NO_GRU = ("onnxruntime-int8", "openvino-int8")
 
@@ -138,7 +138,7 @@ def _training_shapes() -> Iterator[Row]:
 
 
 _LONGEST = 50e9  # multiply-adds of a gate; all gates take a second or so
-_ONE_LAYER = ("onnxruntime", "openvino")  # the models that these peers get have one layer
+_ONE_LAYER = ("onnxruntime", "openvino", "tract")  # the models that these peers get have one layer
 _OF_GPUS = "option_set_fwks_key_gpu"  # benchdnn's only list of shapes for GPUs alone
 
 

@@ -6,6 +6,7 @@ B batch, T time, I input size, H cell size, P size of h: H without a projection,
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.weights import CellWeights, GRUWeights, LSTMWeights
 
+_NO_LENGTHS = ("tract",)  # the peers that refuse lengths
 GATES = {"lstm": 4, "gru": 3}
 WEIGHTS: dict[str, type[LSTMWeights] | type[GRUWeights]] = {"lstm": LSTMWeights, "gru": GRUWeights}
 
@@ -73,6 +75,19 @@ class Row:
     def unit(self) -> str:
         """The unit of the measurements."""
         return "MB" if self.measure == "memory" else "ms"
+
+
+def with_steps(peers: Iterable[str], steps: str) -> tuple[str, ...]:
+    """Selects the peers that know which steps are valid.
+
+    Args:
+      peers: their names.
+      steps: that of the row.
+
+    Returns:
+      Their names, without those that have no lengths unless all steps are valid.
+    """
+    return tuple(name for name in peers if steps == "all" or name not in _NO_LENGTHS)
 
 
 class Problem(NamedTuple):

@@ -41,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python benchmarks/peers",
-        description="Compare the CPU engine's speed with Keras, PyTorch, ONNX Runtime, OpenVINO "
-        "and JAX, where they are installed. All peers get the same weights and input. Their "
-        "results are compared with ours, then all are timed in interleaved rounds.",
+        description="Compare the CPU engine's speed with Keras, PyTorch, ONNX Runtime, "
+        "OpenVINO, tract and JAX, where they are installed. All peers get the same weights and "
+        "input. Their results are compared with ours, then all are timed in interleaved rounds.",
         epilog=output.examples(
             "python benchmarks/peers --peers keras",
             "python benchmarks/peers --tasks 'training*' --rounds 3",

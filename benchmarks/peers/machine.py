@@ -21,7 +21,7 @@ FAMILIES = {
 }
 _VENDORS = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}
 _PACKAGES = ("tf_lstm_ops", "tensorflow", "keras", "numpy")
-_PEER_PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "jax")
+_PEER_PACKAGES = ("torch", "onnx", "onnxruntime", "openvino", "tract", "jax")
 # Environment variables by which libraries use fewer instructions than the processor has.
 _LIMITS = (
     *("TF_LSTM_OPS_SIMD", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from peers.cases import Row, valid_steps
+from peers.cases import Row, valid_steps, with_steps
 from tf_lstm_ops._arrays import Array
 from tf_lstm_ops.weights import CellWeights, LSTMWeights
 
@@ -74,7 +74,7 @@ MODELS: dict[str, tuple[Layer, ...]] = {
     ),
     "text": (Embed(5000, 100), Recurrent(100), Dense(2)),
 }
-_PEERS = ("ours", "session", "keras", "torch", "onnxruntime", "openvino")
+_PEERS = ("ours", "session", "keras", "torch", "onnxruntime", "openvino", "tract")
 
 
 def _row(model: str, batch: int, time: int, inputs: int = 0) -> Row:
@@ -85,11 +85,12 @@ def _row(model: str, batch: int, time: int, inputs: int = 0) -> Row:
         kind, inputs, size = "Embedding-LSTM", first.units, f"V{first.vocabulary} E{first.units}"
     else:
         kind, size = "CNN-LSTM", f"C{inputs}"
+    steps = "1..T" if isinstance(first, Embed) and first.mask_zero else "all"
     return Row(
         f"model {kind}, {model}, N{batch} T{time} {size}",
         *("models", "model", batch, time, units, inputs),
-        peers=_PEERS,
-        steps="1..T" if isinstance(first, Embed) and first.mask_zero else "all",
+        peers=with_steps(_PEERS, steps),
+        steps=steps,
         model=model,
     )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from peers.cases import Row
+from peers.cases import Row, with_steps
 
 
 def _sizes(batch: int, units: int, time: int, inputs: int | None) -> str:
     return f"N{batch} H{units} T{time}" + (f" I{inputs}" if inputs else "")
 
 
-_CROSS_FRAMEWORK = ("torch", "onnxruntime", "openvino", "jax")
+_CROSS_FRAMEWORK = ("torch", "onnxruntime", "openvino", "tract", "jax")
 _SEQUENCE = ("ours", "ours-cudnn", "keras", "keras-jit", "block-lstm-v2", "block-cell")
 _TRAINED = ("torch", "jax")  # the other frameworks that support training
 _PROJECTED = ("ours", "ours-eager", "session", "ours-cudnn", "torch", "jax")
@@ -83,14 +83,12 @@ def _masked() -> list[Row]:
         _inference(64, 128, 100),
         name="inference lengths 1..100, N64 H128 T100",
         steps="1..T",
-        peers=(
-            "ours",
-            "ours-eager",
-            "session",
-            "ours-cudnn",
-            "keras",
-            "keras-jit",
-            *_CROSS_FRAMEWORK,
+        peers=with_steps(
+            (
+                *("ours", "ours-eager", "session", "ours-cudnn", "keras", "keras-jit"),
+                *_CROSS_FRAMEWORK,
+            ),
+            "1..T",
         ),
     )
     return [*found, inference]

@@ -39,6 +39,11 @@ def test_the_eager_op_and_the_session_are_measured_wherever_our_layer_infers() -
         assert ("session" in row.peers) == (beside_others or row.group in ("models", "int8"))
 
 
+def test_tract_is_measured_beside_openvino_unless_there_are_lengths() -> None:
+    for row in (row for rows in CASES.values() for row in rows):
+        assert ("tract" in row.peers) == ("openvino" in row.peers and row.steps == "all")
+
+
 def test_every_example_is_measured_once_in_three_tasks() -> None:
     for task in ("inference", "training", "fit"):
         found = [sizes(row) for row in CASES["examples"] if row.task == task]

@@ -4,7 +4,9 @@ Each program computes a case, refuses it, or is wrong.
 """
 
 import dataclasses
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,3 +164,41 @@ def openvino(case: Case) -> list[list[Array]]:
         found = compiled({name: x for name, x in inputs.items() if name in known})
         results.append([np.array(found[k]) for k in range(len(compiled.outputs))])
     return results
+
+
+def tract(case: Case) -> list[list[Array]]:
+    """The outputs of tract, which gets the sizes of each call."""
+    import tract as package
+
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "case.onnx")
+        for inputs, _ in case.calls:
+            onnx.save(of_sizes(case.model, inputs), path)
+            model = package.onnx().load(path)
+            given = [inputs[model.input_name(k)] for k in range(model.input_count())]
+            found = model.into_model().into_runnable().run(given)
+            results.append([each.to_numpy() for each in found])
+    return results
+
+
+def of_sizes(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> onnx.ModelProto:
+    """The model with the sizes of the inputs instead of their names. With a name for the batch,
+    tract ends the process."""
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    graph = fixed.graph
+    sizes = {
+        dim.dim_param: size
+        for value in graph.input
+        for dim, size in zip(axes(value), inputs[value.name].shape, strict=True)
+    }
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in axes(value):
+            if dim.dim_param in sizes.keys() - {""}:
+                dim.dim_value = sizes[dim.dim_param]
+    return fixed
+
+
+def axes(value: onnx.ValueInfoProto) -> Any:
+    return value.type.tensor_type.shape.dim

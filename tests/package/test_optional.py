@@ -163,7 +163,7 @@ def test_no_conversion_needs_pytorch() -> None:
     )
 
 
-@pytest.mark.parametrize("peer", ["torch", "onnxruntime", "openvino", "jax"])
+@pytest.mark.parametrize("peer", ["torch", "onnxruntime", "openvino", "tract", "jax"])
 def test_missing_peer(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`benchmarks/peers` then prints the command; bench/test_runner.py has the test of that."""
     hide(PEERS[peer].needs[-1], monkeypatch)

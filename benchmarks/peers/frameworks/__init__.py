@@ -169,5 +169,13 @@ PEERS: dict[str, Peer] = {
         "linear_before_reset, which is that of Keras and PyTorch, in float32.",
         tolerance=TOLERANCE_INT8,
     ),
+    "tract": Peer(
+        "tract, 1 thread",
+        "tract",
+        needs=("onnx", "tract"),
+        pip="onnx tract",
+        threads=1,
+        note="tract's Python package computes on one thread.",
+    ),
     "jax": Peer("JAX", "jax", needs=("jax",), pip="jax"),
 }

@@ -36,28 +36,25 @@ template <>
 struct VecMath<float> : VecMathBase<float> {
   using Int = Vec<float>::Int;
 
-  // 1 / (1 + e^-x). The result is 0 where e^-x overflows.
+  // 1 / (1 + e^-x), both sides of the fraction times 2^-24: e^-x itself
+  // overflows where the quotient is not yet 0.
   static TF_LSTM_OPS_INLINE Value Sigmoid(Value x) {
-    const ExpOfMinus e(Clamp(x, -89.0f, 64.0f), -1);
-    const Value half = Fma(e.scale, e.minus_1, e.scale);
-    return 1.0f / Fma(half, Broadcast(2.0f), Broadcast(1.0f));
+    constexpr float kScale = 0x1p-24f;
+    const ExpOfMinus<1> e(Clamp(x, -104.0f, 64.0f), -24);
+    return kScale / Fma(e.scale, e.minus_1, e.scale + kScale);
   }
 
-  // Of |x|, x's sign put back: with y = e^-2|x| - 1 it is -y / (y + 2). y has
-  // no cancellation, since e^r - 1 is computed before it is scaled. The
-  // quotient is corrected for the rounding of y + 2, whose effect is largest
-  // near 1.
+  // Of |x|, x's sign put back: (1 - e^-2|x|) / (1 + e^-2|x|). The upper side
+  // has no cancellation, since e^r - 1 is computed before it is scaled. Each
+  // side is rounded on its own: errors of the upper one do not reach the lower
+  // one.
   static TF_LSTM_OPS_INLINE Value Tanh(Value x) {
     const Int sign = Bits(x) & Bits(Broadcast(-0.0f));
-    const Value magnitude = FromBits(Bits(x) ^ sign);
     // tanh(10) rounds to 1.
-    const ExpOfMinus e(Clamp(magnitude + magnitude, 0.0f, 20.0f), 0);
-    const Value y = Fma(e.scale, e.minus_1, e.scale - 1.0f);
-    const Value sum = y + 2.0f;
-    const Value error = (sum - 2.0f) - y;  // of the sum, exact
-    // 0 - y is not -0, which keeps tanh(0) = 0.
-    const Value quotient = (0.0f - y) / sum;
-    return FromBits(Bits(Fma(quotient, error, quotient)) ^ sign);
+    const ExpOfMinus<2> e(AtMost(10.0f, FromBits(Bits(x) ^ sign)), 0);
+    const Value upper = Fma(-e.scale, e.minus_1, 1.0f - e.scale);
+    const Value lower = Fma(e.scale, e.minus_1, 1.0f + e.scale);
+    return FromBits(Bits(upper / lower) ^ sign);
   }
 
   // e^x. The scale is that of half or twice the result, since neither 2^128 nor
@@ -65,15 +62,20 @@ struct VecMath<float> : VecMathBase<float> {
   static TF_LSTM_OPS_INLINE Value Exp(Value x) {
     const Value factor = x > 0 ? Broadcast(2.0f) : Broadcast(0.5f);
     const Value exponent = x > 0 ? Broadcast(-1.0f) : Broadcast(1.0f);
-    const ExpOfMinus e(Clamp(-x, -89.0f, 89.0f), exponent);
+    const ExpOfMinus<1> e(Clamp(-x, -89.0f, 89.0f), exponent);
     // No multiply-add: the product could be subnormal where the sum is not.
     return (e.minus_1 + 1.0f) * e.scale * factor;
   }
 
  private:
-  // e^-x 2^exponent = scale (1 + minus_1), with -x = n ln 2 + r, |r| <=
-  // ln(2)/2, scale = 2^(n + exponent) and minus_1 = e^r - 1.
+  // e^(-k x) 2^exponent = scale (1 + minus_1), with -k x = n ln 2 + r, |r| <=
+  // ln(2)/2, scale = 2^(n + exponent) and minus_1 = e^r - 1. k is a power of
+  // two, which only shifts exponents. With k = 2, x is at least 0 and the
+  // result is added to 1 or subtracted from it: one part of ln 2 is as good as
+  // two.
+  template <int k>
   struct ExpOfMinus {
+    static_assert(k == 1 || k == 2);
     Value scale, minus_1;
 
     TF_LSTM_OPS_INLINE ExpOfMinus(Value x, float exponent)
@@ -81,18 +83,26 @@ struct VecMath<float> : VecMathBase<float> {
     TF_LSTM_OPS_INLINE ExpOfMinus(Value x, Value exponent) {
       // Adding it rounds to an integer, which is in the lower bits.
       const Value rounder = exponent + (0x1.8p23f + 127);
-      const Value biased = Fma(x, Broadcast(-0x1.715476p0f), rounder);
+      const Value biased = Fma(x, Broadcast(k * -0x1.715476p0f), rounder);
       scale = FromBits(Bits(biased) << 23);
       const Value n = biased - rounder;
-      Value s = Fma(n, Broadcast(0x1.63p-1f), x);  // -r; ln 2, upper bits
-      s = Fma(n, Broadcast(-0x1.bd0106p-13f), s);  // and the rest
+      Value s;  // -r / k
+      if constexpr (k == 1) {
+        s = Fma(n, Broadcast(0x1.63p-1f), x);        // ln 2, upper bits
+        s = Fma(n, Broadcast(-0x1.bd0106p-13f), s);  // and the rest
+      } else {
+        s = Fma(n, Broadcast(0x1.62e430p-1f / k), x);
+      }
       const Value s2 = s * s;
-      // (e^-s - 1 + s) / s^2, within 2^-28 of e^-s.
-      const Value p01 = Fma(s, Broadcast(-0x1.5554a2p-3f), Broadcast(0x1p-1f));
-      Value p = Fma(s, Broadcast(-0x1.123060p-7f), Broadcast(0x1.55567ep-5f));
-      p = Fma(s2, Broadcast(0x1.6b7990p-10f), p);
+      // (e^(-k s) - 1 + k s) / s^2, within 2^-28 of e^(-k s).
+      constexpr float k2 = k * k, k3 = k2 * k, k4 = k3 * k;
+      const Value p01 =
+          Fma(s, Broadcast(k3 * -0x1.5554a2p-3f), Broadcast(k2 * 0x1p-1f));
+      Value p = Fma(s, Broadcast(k4 * k * -0x1.123060p-7f),
+                    Broadcast(k4 * 0x1.55567ep-5f));
+      p = Fma(s2, Broadcast(k4 * k2 * 0x1.6b7990p-10f), p);
       p = Fma(s2, p, p01);
-      minus_1 = Fma(s2, p, -s);
+      minus_1 = Fma(s2, p, k == 1 ? -s : -s - s);
     }
   };
 
