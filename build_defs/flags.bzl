@@ -166,7 +166,7 @@ SESSIONS_ONLY_LEFT_OUT = [
     "cc/training/library.cc",
 ]
 
-# The static library of sessions, on Linux. Its one object contains those of the shared
+# The static library of sessions, on Linux, without layers. Its one object contains those of the shared
 # library and the parts of the C++ runtime that they use. All symbols but the functions of
 # include/tf_lstm_ops.h are local to it: a linker that took single objects from an archive
 # could keep an inline function that was compiled for a newer processor.

@@ -1,4 +1,5 @@
-"""The include rule of the C++ code: core <- backends <- dialects -> tf, backends/cpu <- session.
+"""The include rule of the C++ code: core <- backends <- dialects -> tf, backends/cpu <- session,
+and training, which includes session and dialects/keras.
 
 Each folder of cc/ includes its own headers and those that its arrow allows. A backend includes no
 other backend, and a dialect no other dialect but dialects/common. A file directly in cc/dialects
@@ -20,7 +21,7 @@ WITH_TENSORFLOW = "tf/cuda/stream_library"
 def group(path: str) -> str | None:
     """The unit of the rule, such as core, backends/cpu, dialects, dialects/keras; else None."""
     first, *folders = path.split("/")[:-1] or [""]
-    if first in ("core", "session", "tf"):
+    if first in ("core", "session", "tf", "training"):
         return first
     if first in ("backends", "dialects"):
         return "/".join([first, *folders[:1]])
@@ -34,6 +35,8 @@ def is_allowed(path: str, included: str) -> bool:
     assert own is not None, f"cc/{path} is in no folder that the rule knows"
     if unit is None:
         return True  # of a system or a library
+    if own == "training":
+        return unit in ("training", "session", "core", "backends/cpu", "dialects/keras")
     if "session" in (own, unit):
         return own == "session" and unit in ("session", "core", "backends/cpu")
     if own == "dialects":

@@ -108,7 +108,11 @@ class Layer:
 
     @functools.cached_property
     def names(self) -> dict[Arguments, tuple[str, ...]]:
-        """The names of the arguments, in the order of the calls."""
+        """The names of the arguments, in the order of the calls.
+
+        Returns:
+          The names of each list.
+        """
         return {each: tuple(self._names(each)) for each in Arguments}
 
     def _names(self, arguments: Arguments) -> list[str]:

@@ -34,7 +34,11 @@ _ERRORS: dict[int, type[Exception]] = {
 
 
 class Struct(ctypes.Structure):
-    """A struct that begins with its size."""
+    """A struct that begins with its size.
+
+    Args:
+      **values: the members but struct_size; others are 0.
+    """
 
     def __init__(self, **values: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(self), **values)

@@ -1,0 +1,1 @@
+"""`accelerate` with Keras on PyTorch."""

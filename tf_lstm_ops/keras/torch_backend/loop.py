@@ -8,13 +8,13 @@ from typing import Any
 import keras
 import torch
 
-from tf_lstm_ops import _cells, _keras_private
+from tf_lstm_ops import _cells, _keras_private, _torch_private
 from tf_lstm_ops._activations import DEFAULTS
 from tf_lstm_ops._keras_private import Tracer
 from tf_lstm_ops.inference.layer_passes import TYPES, require_built
 from tf_lstm_ops.keras import options, stock_layer
 from tf_lstm_ops.keras.activations import name_of
-from tf_lstm_ops.keras.torch_backend import passes, transforms
+from tf_lstm_ops.keras.torch_backend import passes
 
 JOINS_DIRECTIONS = False
 
@@ -88,13 +88,13 @@ def why_stock(
       The reason; None if the library computes the same.
     """
     del traced_by
-    if reason := stock_layer.why_no_op(layer) or transforms.why_not():
+    if reason := stock_layer.why_no_op(layer) or _torch_private.why_not():
         return reason
     given = stock_layer.first_mask(mask)
     tensors = [sequences, *states, *_weights(layer.cell).values()]
     if given is not None:
         tensors.append(given)
-    if reason := transforms.why_no_memory(tensors):
+    if reason := _torch_private.why_no_memory(tensors):
         return reason
     if layer.compute_dtype not in TYPES:
         return f"its computations are of {layer.compute_dtype}"

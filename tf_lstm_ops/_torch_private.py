@@ -1,7 +1,4 @@
-"""Where PyTorch does not compute a call with tensors in memory, or computes it otherwise.
-
-All private names of PyTorch that the package uses are here.
-"""
+"""Every private name of PyTorch that the package uses: what traces, transforms or sees a call."""
 
 from __future__ import annotations
 
