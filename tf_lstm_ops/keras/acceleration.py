@@ -113,7 +113,7 @@ class Acceleration:
             if not _active:
                 while _restore:
                     _restore.pop()()
-                _keras_private.trace_again()
+                loop.trace_again()
 
     def report(self) -> Report:
         """What the recurrent layers of Keras ran between the call of `accelerate` and `restore`.
@@ -179,7 +179,7 @@ def accelerate() -> Acceleration:
                     _restore.pop()()
                 warnings.warn(f"accelerate() has no effect: {error}", RuntimeWarning, stacklevel=2)
                 return acceleration
-            _keras_private.trace_again()
+            loop.trace_again()
         _active.append(acceleration)
     return acceleration
 

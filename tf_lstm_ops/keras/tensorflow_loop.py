@@ -23,6 +23,7 @@ from tf_lstm_ops.keras.fused import FusedRNN
 JOINS_DIRECTIONS = True  # one op computes both directions of a Bidirectional
 NotJoinedError = directions.NotJoinedError
 run, run_joined = single_layer.run_op, bidirectional.run_joined
+trace_again = _keras_private.trace_again
 
 # In a Bidirectional: classes that compute nothing around their loop.
 _KINDS = (*stock_layer.CLASSES_WITH_LOOP, keras.layers.SimpleRNN)

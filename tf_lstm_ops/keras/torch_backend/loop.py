@@ -59,6 +59,10 @@ def guarded(stock: Callable[..., Any], loop: Callable[..., Any]) -> Callable[...
     return inner_loop
 
 
+def trace_again() -> None:
+    """Nothing: Keras traces no functions on PyTorch."""
+
+
 def traced_by(sequences: Any) -> Tracer | None:
     """What traces a call.
 
