@@ -353,7 +353,7 @@ enum {
   TF_LSTM_OPS_GRU = 1,              /* reset_after=True */
   TF_LSTM_OPS_GRU_RESET_BEFORE = 2, /* reset_after=False */
   TF_LSTM_OPS_SIMPLE_RNN = 3,
-  TF_LSTM_OPS_LAYER_NORM_LSTM = 4, /* docs/reference/layers.md has the rest */
+  TF_LSTM_OPS_LAYER_NORM_LSTM = 4, /* as haste and addons have it */
   TF_LSTM_OPS_LAYER_NORM_GRU = 5
 };
 

@@ -126,6 +126,7 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     ".venv/bin/pip install '.[test]' && .venv/bin/pytest": INSTALLS,
     "pytest": C_API_OP,
     "TF_LSTM_OPS_SESSIONS_ONLY=1 pip install .": INSTALLS,
+    "pip install --no-deps . && pip install numpy keras torch": INSTALLS,
     f'python -c "{IMPORT}; print(*tf.sysconfig.get_link_flags())" > link_flags': C_API_COMPILER,
     f"python -c \"{IMPORT}; print('-isystem', tf.sysconfig.get_include())\" > headers": (
         C_API_COMPILER

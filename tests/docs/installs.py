@@ -53,6 +53,7 @@ CHAINS = {
         )
     ),
     "benchmarks": Chain(("pip install '.[bench]' && python benchmarks/peers",)),
+    "keras on pytorch": Chain(("pip install --no-deps . && pip install numpy keras torch",)),
     "notebooks": Chain(("pip install jupyterlab matplotlib",)),
     "silero_vad": Chain(
         (
@@ -77,6 +78,10 @@ INSTEAD = {
     ".[test]' && .venv/bin/pytest": (
         ".[test]' && if [ -d src ]; then .venv/bin/pytest; "
         "else .venv/bin/pytest -n 0 tests/package/test_import.py; fi"
+    ),
+    # PyTorch's stock build is gigabytes.
+    "pip install numpy keras torch": (
+        "pip install numpy keras && python -c 'import tf_lstm_ops.inference'"
     ),
     "python benchmarks/peers": "python benchmarks/peers --help",
     "pip install --no-deps silero-vad": (
