@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dialects/keras/passes_cpu.h"
 
@@ -65,21 +66,27 @@ std::string_view Declaration(const Signature& signature,
   return {};
 }
 
+// The options as attributes, with the defaults of the ops.
+std::vector<Option> AttributesOf(const tf_lstm_ops_layer_options& from) {
+  constexpr float kEpsilon = 1e-5F;
+  return {Flag("go_backwards", from.go_backwards),
+          Flag("zero_output_for_mask", from.zero_output_for_mask),
+          Flag("carries_normalized_state", from.carries_normalized_state),
+          Number("cell_clip", from.cell_clip, 0),
+          Number("proj_clip", from.proj_clip, 0),
+          Number("epsilon", from.epsilon, kEpsilon),
+          Text("activation", from.activation, "tanh"),
+          Text("recurrent_activation", from.recurrent_activation, "sigmoid"),
+          // Not of a cell, and all ops have them.
+          {"return_sequences", false, from.returns_last_step == 0},
+          {"training", false, from.saves_nothing == 0},
+          {"needs_x_grad", false, true}};
+}
+
 class Options : public AttributeReader {
  public:
   explicit Options(const tf_lstm_ops_layer_options& from)
-      : all_{Flag("go_backwards", from.go_backwards),
-             Flag("zero_output_for_mask", from.zero_output_for_mask),
-             Flag("carries_normalized_state", from.carries_normalized_state),
-             Number("cell_clip", from.cell_clip, 0),
-             Number("proj_clip", from.proj_clip, 0),
-             Number("epsilon", from.epsilon, kEpsilon),
-             Text("activation", from.activation, "tanh"),
-             Text("recurrent_activation", from.recurrent_activation, "sigmoid"),
-             // Not of a cell, and all ops have them.
-             {"return_sequences", false, from.returns_last_step == 0},
-             {"training", false, from.saves_nothing == 0},
-             {"needs_x_grad", false, true}} {}
+      : all_(AttributesOf(from)) {}
 
   // Checks that an op has the options that are given, and these values.
   Status Check(const Signature& signature) const {
@@ -94,7 +101,7 @@ class Options : public AttributeReader {
                                ", must be finite and not negative");
       }
       const std::string quoted = "'" + std::string(option.text) + "'";
-      if (*option.text && declared.find(quoted) == declared.npos) {
+      if (*option.text && declared.find(quoted) == std::string_view::npos) {
         return InvalidArgument(option.name, " is ", quoted, ", must be one of ",
                                declared.substr(declared.find('{')));
       }
@@ -116,8 +123,6 @@ class Options : public AttributeReader {
   }
 
  private:
-  static constexpr float kEpsilon = 1e-5F;  // the default of the ops
-
   template <class Member, class T>
   Status Read(std::string_view name, Member member, T* value) const {
     for (const Option& option : all_) {
@@ -128,7 +133,7 @@ class Options : public AttributeReader {
     return MakeStatus(Code::kInternal, "no option ", name);
   }
 
-  const Option all_[11];
+  const std::vector<Option> all_;
 };
 
 template <class T, const OpVariant& kVariant>

@@ -12,6 +12,8 @@ import pytest
 FOLDER = Path(__file__).parent
 KERAS = FOLDER.parent / "keras"
 
+pytestmark = pytest.mark.torch
+
 if importlib.util.find_spec("torch") is None:
     pytest.skip("PyTorch is not installed", allow_module_level=True)
 
