@@ -1,11 +1,11 @@
-/* Trains an LSTM in C by gradient descent: its first unit learns the mean of a
- * sequence.
+/* Trains an LSTM in C by gradient descent. The first unit learns the mean of
+ * each sequence.
  *
  *   train [STEPS]
  *
  * The program prints the loss before the first step and after the last one.
- * README.md in this folder tells how to build the program, as stream.c. It is
- * valid C11 and valid C++17.
+ * README.md in this folder has the command that builds it. It is valid C11 and
+ * valid C++17.
  */
 
 #include <stdint.h>
@@ -18,19 +18,21 @@ enum { kRows = 8, kTime = 6, kUnits = 4, kGates = 4 * kUnits };
 enum { kWeights = kGates + kUnits * kGates + kGates }; /* I = 1 */
 enum { kInputs = 10, kOutputs = 4 };                   /* of the forward pass */
 
-/* The batch, the weights and their gradients: kernel, recurrent_kernel, bias.
+/* The batch. The weights, kernel, recurrent_kernel and bias, and their
+ * gradients.
  */
 static float x[kRows * kTime], target[kRows], zeros[kRows * kUnits];
-static float weights[kWeights], slopes[kWeights];
+static float weights[kWeights], gradients[kWeights];
 static float output[kRows * kUnits], output_grad[kRows * kUnits];
 
+/* An array [rows, columns]. Without rows, a vector; without data, absent. */
 static tf_lstm_ops_array Array(float* data, int64_t rows, int64_t columns) {
   tf_lstm_ops_array array;
   memset(&array, 0, sizeof array);
   array.struct_size = sizeof array;
   array.type = TF_LSTM_OPS_FLOAT32;
   array.data = data;
-  array.rank = !data ? 0 : rows > 0 ? 2 : 1; /* without data: absent */
+  array.rank = !data ? 0 : rows > 0 ? 2 : 1;
   array.shape[0] = rows > 0 ? rows : columns;
   array.shape[1] = rows > 0 ? columns : 0;
   return array;
@@ -43,7 +45,7 @@ static tf_lstm_ops_array Sequences(float* data, int64_t time, int64_t size) {
   return array;
 }
 
-/* Sets kernel, recurrent_kernel and bias of an array of kWeights numbers. */
+/* Sets three arrays to the kernel, recurrent_kernel and bias in `data`. */
 static void SetWeights(float* data, tf_lstm_ops_array* arrays) {
   arrays[0] = Array(data, 1, kGates);
   arrays[1] = Array(data + kGates, kUnits, kGates);
@@ -78,8 +80,8 @@ static float Loss(void) {
   return loss;
 }
 
-/* Computes the loss and takes `steps` steps, and computes it again. Returns a
- * code. */
+/* Takes `steps` steps, and prints the loss before and after them. Returns the
+ * code of the first call that fails. */
 static int32_t Train(tf_lstm_ops_layer* layer, int steps,
                      tf_lstm_ops_error* error) {
   const float rate = 0.5f;
@@ -88,10 +90,13 @@ static int32_t Train(tf_lstm_ops_layer* layer, int steps,
   for (int k = 0; k < kInputs; ++k) in[k] = Array(NULL, 0, 0);
   for (int k = 0; k < kInputs - 2; ++k) grads[k] = Array(NULL, 0, 0);
   for (int k = 0; k < kOutputs; ++k) out[k] = Array(NULL, 0, 0);
+  /* The forward pass has the inputs x, initial_h, initial_c, kernel,
+   * recurrent_kernel, bias, and four that are absent here. Its outputs are
+   * output, final_h, final_c and reserve. */
   in[0] = Sequences(x, kTime, 1);
-  in[1] = in[2] = Array(zeros, kRows, kUnits); /* initial_h, initial_c */
+  in[1] = in[2] = Array(zeros, kRows, kUnits);
   SetWeights(weights, in + 3);
-  SetWeights(slopes, grads + 3);
+  SetWeights(gradients, grads + 3);
   int32_t code =
       tf_lstm_ops_layer_infer_shapes(layer, in, kInputs, out, kOutputs, error);
   if (code != TF_LSTM_OPS_OK) return code;
@@ -99,6 +104,8 @@ static int32_t Train(tf_lstm_ops_layer* layer, int steps,
   if (!reserve) return TF_LSTM_OPS_RESOURCE_EXHAUSTED;
   out[0].data = output;
   out[3].data = reserve;
+  /* The backward pass has these inputs, then output, reserve, and the gradients
+   * of output, final_h and final_c. */
   memcpy(given, in, sizeof in);
   given[kInputs] = out[0];
   given[kInputs + 1] = out[3];
@@ -110,10 +117,11 @@ static int32_t Train(tf_lstm_ops_layer* layer, int steps,
     if (code != TF_LSTM_OPS_OK) break;
     const float loss = Loss();
     if (step == 0 || step == steps) printf("step %d: loss %.6f\n", step, loss);
+    if (step == steps) break;
     code = tf_lstm_ops_layer_backward(layer, 1, given, kInputs + 5, grads,
                                       kInputs - 2, error);
     if (code != TF_LSTM_OPS_OK) break;
-    for (int k = 0; k < kWeights; ++k) weights[k] -= rate * slopes[k];
+    for (int k = 0; k < kWeights; ++k) weights[k] -= rate * gradients[k];
   }
   free(reserve);
   return code;

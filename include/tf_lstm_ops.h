@@ -4,13 +4,13 @@
  * A session computes a graph of layers, such as LSTM, GRU, Conv1D and Dense,
  * from a file that tf_lstm_ops.inference.Session.save wrote. Its weights may be
  * float32, bfloat16 or int8. A stream computes the same graph step by step and
- * keeps the states between calls. A layer is one recurrent layer: its forward and
- * its backward pass.
+ * keeps the states between calls. A layer is one recurrent layer: its forward
+ * and its backward pass.
  *
- * Types. Numbers of sessions are float, indices of an embedding int32_t. Arrays are
- * contiguous with the last axis fastest. B is the number of rows of a batch, T
- * the number of time steps, I the input size and O the output size of the
- * session.
+ * Types. Numbers of sessions are float, those of layers float, double or
+ * bfloat16. Indices of an embedding int32_t. Arrays are contiguous with the
+ * last axis fastest. B is the number of rows of a batch, T the number of time
+ * steps, I the input size and O the output size of the session.
  *
  * Calls. A session with one input of type float and one output has calls
  * with the arguments x and y. The calls of *_run_arrays take all inputs and
@@ -21,18 +21,18 @@
  * no output and changes no state.
  *
  * Ownership. The caller owns all arrays and structs. *_open creates an object.
- * It sets `*session`, `*stream` or `*layer` on success only. *_close frees an object, and
- * does nothing with null. No other thread may then be in a call with the
- * object. Close the streams of a session before the session. An output must not
- * overlap an input.
+ * It sets `*session`, `*stream` or `*layer` on success only. *_close frees an
+ * object, and does nothing with null. No other thread may then be in a call
+ * with the object. Close the streams of a session before the session. An output
+ * must not overlap an input.
  *
- * Threads. Any number of threads may use a session or a layer at the same time. One thread
- * at a time may use a stream. If two do, one of them gets
+ * Threads. Any number of threads may use a session or a layer at the same time.
+ * One thread at a time may use a stream. If two do, one of them gets
  * TF_LSTM_OPS_FAILED_PRECONDITION.
  *
- * Fork. A child of fork() may use its parent's sessions and streams, also if
- * other threads of the parent are in calls at the fork. If one of them is in a
- * call with a stream, the calls of the child with this stream return
+ * Fork. A child of fork() may use its parent's sessions, layers and streams,
+ * also if other threads of the parent are in calls at the fork. If one of them
+ * is in a call with a stream, the calls of the child with this stream return
  * TF_LSTM_OPS_FAILED_PRECONDITION. _Fork() and clone() are not supported.
  *
  * Unloading. A session of several threads starts threads that do not end. On
@@ -159,9 +159,9 @@ enum {
 /* An input or output of a call, or what a session needs. Since version 2. */
 typedef struct tf_lstm_ops_array {
   uint32_t struct_size;
-  int32_t type;      /* TF_LSTM_OPS_FLOAT32 or TF_LSTM_OPS_INT32 */
-  int32_t rank;      /* the number of axes */
-  int32_t mask_type; /* TF_LSTM_OPS_MASK or _LENGTHS */
+  int32_t type;                        /* one of the types of arrays */
+  int32_t rank;                        /* the number of axes */
+  int32_t mask_type;                   /* TF_LSTM_OPS_MASK or _LENGTHS */
   int64_t shape[TF_LSTM_OPS_MAX_RANK]; /* -1: any size */
   void* data;                          /* an input is not written to */
   /* Of an input of a session's call, and of input 0 of a layer's: which steps
@@ -342,8 +342,9 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_stream_set_state(tf_lstm_ops_stream* stream,
                                                      int64_t count,
                                                      tf_lstm_ops_error* error);
 
-/* Layers: the passes of one recurrent layer, for training. Since version 3. A
- * library that was built for sessions only has none of these functions.
+/* Layers: the passes of one recurrent layer, for training. Since version 3.
+ * The static library, and a library that was built for sessions only, have none
+ * of these functions. Their version does not show this.
  */
 
 /* The cells. Their equations and the layouts of their weights are those of
@@ -353,28 +354,30 @@ enum {
   TF_LSTM_OPS_GRU = 1,              /* reset_after=True */
   TF_LSTM_OPS_GRU_RESET_BEFORE = 2, /* reset_after=False */
   TF_LSTM_OPS_SIMPLE_RNN = 3,
-  TF_LSTM_OPS_LAYER_NORM_LSTM = 4, /* as haste and addons have it */
+  TF_LSTM_OPS_LAYER_NORM_LSTM = 4, /* of Haste and of TensorFlow Addons */
   TF_LSTM_OPS_LAYER_NORM_GRU = 5
 };
 
-/* A layer without its weights and sizes, which are those of the arrays. */
+/* A layer: its cell and its options. The arrays of a call have the weights and
+ * the sizes. */
 typedef struct tf_lstm_ops_layer tf_lstm_ops_layer;
 
-/* The options of a layer. A member of value 0 or null has its default. */
+/* The options of a layer. A member of value 0 or null has its default: "tanh",
+ * "sigmoid", no clip, an epsilon of 1e-5. */
 typedef struct tf_lstm_ops_layer_options {
   uint32_t struct_size;
   int32_t cell;
-  int32_t type;                     /* of all arrays; not _INT32 */
-  int32_t bidirectional;            /* 1: a second layer reads backwards */
-  int32_t go_backwards;             /* 1: steps in descending order */
+  int32_t type;          /* of all arrays: _FLOAT32, _FLOAT64 or _BFLOAT16 */
+  int32_t bidirectional; /* 1: a second layer reads backwards */
+  int32_t go_backwards;  /* 1: steps in descending order */
   int32_t returns_last_step;        /* 1: output [B, 1, P], else [B, T, P] */
   int32_t zero_output_for_mask;     /* 1: outputs of masked steps are 0 */
   int32_t saves_nothing;            /* 1: no backward pass will follow */
-  const char* activation;           /* "tanh" */
-  const char* recurrent_activation; /* "sigmoid" */
+  const char* activation;           /* of the candidate and the state */
+  const char* recurrent_activation; /* of the gates */
   float cell_clip;                  /* of an LSTM; 0: none */
   float proj_clip;                  /* of an LSTM with a projection; 0: none */
-  float epsilon;                    /* of layer normalisation; 1e-5 */
+  float epsilon;                    /* of layer normalisation */
   int32_t carries_normalized_state; /* of TF_LSTM_OPS_LAYER_NORM_LSTM */
 } tf_lstm_ops_layer_options;
 
@@ -398,8 +401,9 @@ tf_lstm_ops_layer_open(const tf_lstm_ops_layer_options* options,
 /* Frees a layer. Does nothing with null. */
 TF_LSTM_OPS_API void tf_lstm_ops_layer_close(tf_lstm_ops_layer* layer);
 
-/* Returns the name of argument `index` of a list; null behind the last one. It
- * lives as long as the library. Of an LSTM, with P = H without a projection:
+/* Returns the name of argument `index` of a list, null after the last one. The
+ * name lives as long as the library. The lists of an LSTM follow. H is the
+ * number of units, P the size of the output: that of the projection, else H.
  *
  * FORWARD_INPUTS: x [B, T, I], whose member `mask` says which steps are valid;
  * initial_h [B, P]; initial_c [B, H]; kernel [I, 4H]; recurrent_kernel [P, 4H];
@@ -413,20 +417,23 @@ TF_LSTM_OPS_API void tf_lstm_ops_layer_close(tf_lstm_ops_layer* layer);
  * BACKWARD_INPUTS: FORWARD_INPUTS; output and reserve of the forward pass;
  * output_grad, final_h_grad and final_c_grad.
  *
- * BACKWARD_OUTPUTS: the gradients of FORWARD_INPUTS but the two dropouts.
+ * BACKWARD_OUTPUTS: the gradients with respect to the FORWARD_INPUTS without
+ * the two dropouts.
  *
- * A GRU has no initial_c, peephole, projection and final_c, three gates, and
- * the bias [2, 3H], or [3H] if it resets before. A plain RNN has one gate. A
- * layer-normalised cell has its scales behind the bias. A bidirectional layer
- * has the arguments of its second layer behind those of the first, with the
- * prefix backward_, one output [B, T or 1, 2P] and one reserve.
+ * A GRU has three gates. It has no initial_c, peephole, projection and final_c.
+ * Its bias is [2, 3H], or [3H] of TF_LSTM_OPS_GRU_RESET_BEFORE. A simple RNN
+ * has the arguments of such a GRU with one gate. The dropouts have one row for
+ * each gate. A layer-normalised cell has no peephole and projection. Its scales
+ * are arguments after the bias. A bidirectional layer has the arguments of its
+ * second layer after those of the first, with the prefix backward_. It has one
+ * output [B, T or 1, 2P] and one reserve.
  */
 TF_LSTM_OPS_API const char* tf_lstm_ops_layer_argument(
     const tf_lstm_ops_layer* layer, int32_t list, int32_t index);
 
 /* Sets type, rank and shape of the FORWARD_OUTPUTS of a call with inputs of
- * these shapes. It reads no data but the mask: `reserve` has room for the valid
- * steps only.
+ * these shapes. It reads the mask, because `reserve` has room for the valid
+ * steps only, and no other data. Another mask may need another size.
  *
  * Errors: those of tf_lstm_ops_layer_forward.
  */
@@ -438,7 +445,8 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_infer_shapes(
 /* Computes the forward pass on at most `threads` threads, from 1 to 256. The
  * result does not depend on their number.
  *
- * The arrays are those of the lists, in their order. An input that the layer
+ * Inputs are the FORWARD_INPUTS, outputs the FORWARD_OUTPUTS, in the order of
+ * tf_lstm_ops_layer_argument. The caller allocates all. An input that the layer
  * can do without has null `data` and the rank 0: bias, peephole, projection and
  * the dropouts. Final states with null `data` are not written.
  *
@@ -450,10 +458,13 @@ TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_forward(
     int32_t input_count, tf_lstm_ops_array* outputs, int32_t output_count,
     tf_lstm_ops_error* error);
 
-/* Computes the backward pass, likewise. Inputs are those of the forward pass,
- * which must not have changed, and its outputs. The gradients with respect to
- * final states may be null: they are zeros then. The outputs have the shapes of
- * the arrays that they are gradients of. One with null `data` is not computed.
+/* Computes the backward pass, on at most `threads` threads. Inputs are the
+ * BACKWARD_INPUTS. Those that the forward pass read or wrote must not have
+ * changed since. The gradients with respect to final states may be null: they
+ * count as zeros. The outputs have the shapes of the arrays that they are
+ * gradients of. An output with null `data` is not computed.
+ *
+ * Errors: those of tf_lstm_ops_layer_forward.
  */
 TF_LSTM_OPS_API int32_t tf_lstm_ops_layer_backward(
     tf_lstm_ops_layer* layer, int32_t threads, const tf_lstm_ops_array* inputs,

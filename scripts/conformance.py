@@ -32,15 +32,15 @@ PROGRAMS: dict[str, tuple[str, Program]] = {
 HEAD = """\
 # Conformance
 
-This page counts the cases of several suites that [`Session.from_onnx`](session_sources.md) and
-other programs compute. A case is a model with inputs and the outputs that are expected of it. The
+This page has the results of [`Session.from_onnx`](session_sources.md) and of other programs in
+several suites of cases. A case is a model with inputs and the outputs that are expected of it. The
 suites are tests of other projects, or have the same kinds of cases. Each suite is a file in
 `tests/judges`. The file says where its cases come from.
 
-* A result is right if no element of an output differs from the expected one by more than 2e-6 of
-  the largest expected element of that output.
-* A case is refused if the program raises an error that says that it does not compute the case.
-* A result is wrong in all other cases.
+* A result is right if no element of an output differs from the expected one by more than 2e-6 times
+  the largest absolute value that is expected in that output.
+* A case is refused if the program reports that it does not support it.
+* All other results are wrong.
 
 `python scripts/conformance.py` prints this page. Tests check the column tf_lstm_ops.
 """
@@ -73,15 +73,15 @@ OpenVINO has these wrong results on the CPU:
 It refuses most `activations` that are not the default.
 """
 OTHERS_TRACT = """\
-tract gets the sizes of the inputs: with a name as the size of the batch, it ends the process. It
-has these wrong results:
+tract is given models with fixed sizes. With a symbolic batch size it aborts. It has these wrong
+results:
 
 * It does not apply `clip`, `input_forget`, and `activations` that are not the default
   ([tract#2751](https://github.com/sonos/tract/issues/2751)).
 * It computes `direction="reverse"` from the first step on.
 
-It refuses `sequence_lens`, and `layout=1` in two directions. For more than one row, it refuses most
-LSTM nodes of one direction without initial states whose outputs are Y_c and another one.
+It refuses `sequence_lens`, and `layout=1` in two directions. It refuses most LSTM nodes with all of:
+more than one row, one direction, no initial states, and Y_c beside another output.
 """
 OTHER_SUITES = """\
 ## Suites of layers and ops

@@ -87,8 +87,9 @@ def _package_problems(versions: Mapping[str, str]) -> Iterator[Problem]:
 def _keras_problems() -> Iterator[Problem]:
     backend = startup.users_backend or _configured_backend()
     if backend not in (None, "tensorflow"):
+        of_torch = ", though `tf-lstm-ops run` makes Keras faster" if backend == "torch" else ""
         yield Problem(
-            f"Keras runs on {backend} in your programs, which cannot run the layers.",
+            f"Keras runs on {backend} in your programs, which cannot run the layers{of_torch}.",
             "set KERAS_BACKEND=tensorflow",
         )
     if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):

@@ -162,6 +162,9 @@ def accelerate() -> Acceleration:
     Functions that ``fit``, ``evaluate`` and ``predict`` have traced before are traced again. Other
     functions that were traced before stay as they are. A second call has no further effect.
 
+    With Keras on PyTorch the C library computes the layers, of tensors on the CPU. Second
+    derivatives are an error there.
+
     Returns:
       An `Acceleration`, with the methods ``restore`` and ``report``. A warning says if this version
       of Keras cannot be accelerated; then nothing changes.
