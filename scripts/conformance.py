@@ -80,8 +80,8 @@ results:
   ([tract#2751](https://github.com/sonos/tract/issues/2751)).
 * It computes `direction="reverse"` from the first step on.
 
-It refuses `sequence_lens`, and `layout=1` in two directions. It refuses most LSTM nodes with all of:
-more than one row, one direction, no initial states, and Y_c beside another output.
+It refuses `sequence_lens`, and `layout=1` in two directions. It refuses most LSTM nodes with all
+of: more than one row, one direction, no initial states, and Y_c beside another output.
 """
 OTHER_SUITES = """\
 ## Suites of layers and ops

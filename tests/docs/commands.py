@@ -144,6 +144,9 @@ COMMANDS: dict[str, Run | RunOnPage | By | Not] = {
     "tf-lstm-ops run train.py": By(
         "tests/docs/test_readme.py", "test_a_program_of_keras_is_run", ("run", "train.py")
     ),
+    "KERAS_BACKEND=torch tf-lstm-ops run train.py": By(
+        "tests/torch_backend/test_in_own_process.py", "test_command_accelerates", ("run",)
+    ),
     "tf-lstm-ops run train.py --epochs 10": By(
         "tests/cli/test_run.py", "test_a_program_sees_what_it_sees_in_python", ("run",)
     ),

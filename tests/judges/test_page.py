@@ -41,7 +41,7 @@ def test_sums_in_the_readme() -> None:
             number, kind = part.split()
             counts[kind] += int(number)
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    assert f"Of {counts['cases']} [ONNX models of other projects]" in readme
+    assert f"Of {counts['cases']} [test cases of ONNX]" in readme
     words = f"{counts[RIGHT]} right, {counts[WRONG]} wrong, and refuses {counts[REFUSED]}"
     assert f"a session computes {words}" in readme
 
