@@ -73,7 +73,8 @@ def _lacking() -> tuple[str, str]:
     """Why there are no layers and ops."""
     if not _library.has_ops():
         return "built with", f"{_library.SESSIONS_ONLY}. {_library.REBUILD}"
-    return "TensorFlow", f"not installed; layers and ops need it. {_tensorflow.INSTALL}"
+    words = "not installed; layers and ops need it, `run` with Keras on PyTorch does not"
+    return "TensorFlow", f"{words}. {_tensorflow.INSTALL}"
 
 
 def library() -> dict[str, Any]:
