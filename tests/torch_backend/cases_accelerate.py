@@ -164,6 +164,21 @@ def test_stateful(rng: np.random.Generator) -> None:
     assert np.abs(want[0] - want[1]).max() > 1e-3
 
 
+@pytest.mark.parametrize("kind", [layers.LSTM, layers.GRU, layers.SimpleRNN])
+def test_training_of_a_stateful_layer(kind: Any, rng: np.random.Generator) -> None:
+    """Keras assigns the states before the backward pass."""
+    x, y = rng.normal(size=(4, STEPS, INPUTS)), rng.normal(size=(4, 1))
+    with accelerate() as found:
+        keras.utils.set_random_seed(2)
+        model = keras.Sequential([keras.Input(batch_shape=(2, STEPS, INPUTS))])
+        model.add(kind(UNITS, stateful=True))
+        model.add(layers.Dense(1))
+        model.compile("sgd", "mse")
+        losses = model.fit(x, y, batch_size=2, epochs=4, shuffle=False, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    assert found.report()[0].stock_calls == 0
+
+
 class OwnCell(layers.LSTMCell):
     """A cell of the user's."""
 

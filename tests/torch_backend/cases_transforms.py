@@ -105,6 +105,17 @@ def test_change_before_the_backward_pass(accelerated: Any, x: torch.Tensor) -> N
         y.sum().backward()
 
 
+def test_change_of_the_output_in_place(accelerated: Any, x: torch.Tensor) -> None:
+    layer = built(return_sequences=True)
+    x.requires_grad = True
+
+    def slope(y: torch.Tensor) -> torch.Tensor:
+        y *= 2
+        return torch.autograd.grad((y**2).sum(), [x])[0]
+
+    torch.testing.assert_close(slope(layer(x)), slope(stock(layer, x)), rtol=0, atol=1e-6)
+
+
 def test_second_derivative_is_an_error(accelerated: Any, x: torch.Tensor) -> None:
     layer = built()
     x.requires_grad = True

@@ -207,6 +207,18 @@ def test_bidirectional(rng: np.random.Generator) -> None:
         equal(got[name], value)
 
 
+def test_a_null_gradient_of_the_second_x(rng: np.random.Generator) -> None:
+    """The gradient of the other x is its own."""
+    values = lstm_values(rng)
+    values |= {f"backward_{k}": v[::-1].copy() for k, v in values.items()}
+    layer = Layer("KerasLSTM", "float32", bidirectional=True)
+    got = forward(layer, values, None)
+    given = {**values, **got, "output_grad": np.ones_like(got["output"])}
+    want = backward(layer, given, None)
+    for name in ("x_grad", "backward_x_grad"):
+        equal(backward(layer, given, None, wanted={name})[name], want[name])
+
+
 REFUSED = {
     "cell": ({"cell": 6}, "options.cell is 6, must be from 0 to 5"),
     "type": ({"type": 1}, "options.type is 1, must be that of float32, float64 or bfloat16"),

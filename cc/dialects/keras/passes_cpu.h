@@ -221,8 +221,9 @@ class GradientPass {
       SetInputGrads(
           kVariant, call.sizes, [&](size_t n) { return call.Out(first + n); },
           &layers[d]);
-      SetXGrad(packed[d], call.output_size(first), layers[0].x_grad,
-               &layers[d]);
+      const bool reads_first_x = d > 0 && !call.Find(NameIn(d, "x").c_str());
+      SetXGrad(packed[d], call.output_size(first),
+               reads_first_x ? layers[0].x_grad : nullptr, &layers[d]);
     }
     cpu::ComputeBackward(layers.data(), packed.data(), layers.size(),
                          call.threads);

@@ -133,6 +133,8 @@ def run(
     x, dropouts = _dropped(cell, sequences.to(dtype), initial_state[0], op, training)
     rows = x.shape[0]
     letters = _cells.BY_OP[op].states
+    if layer.stateful:  # Keras assigns the final states to them before the backward pass
+        initial_state = [state.clone() for state in initial_state]
     tensors = {
         "x": x,
         **{

@@ -37,7 +37,9 @@ def run(
     if not is_trained:
         *outputs, _ = _forward(layer, mask, inputs)
         return outputs
-    return list(_Passes.apply(layer, mask, *inputs))
+    output, *states = _Passes.apply(layer, mask, *inputs)
+    # The backward pass reads the output, which a program may change in place.
+    return [output.clone(), *states]
 
 
 @functools.lru_cache(maxsize=256)
