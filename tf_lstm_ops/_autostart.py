@@ -83,7 +83,7 @@ def _why_not() -> str:
         return f"nothing was accelerated: {_keras_backend.problem() or 'Keras was not loaded'}"
     if "tf_keras" in sys.modules:
         return "nothing was accelerated: the program uses Keras 2 (tf_keras)"
-    return "nothing was accelerated: this process did not import Keras on TensorFlow"
+    return "nothing was accelerated: this process did not import Keras on TensorFlow or PyTorch"
 
 
 def _has_failed() -> bool:

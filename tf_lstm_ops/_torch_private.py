@@ -16,12 +16,23 @@ def _private(name: str) -> Any:
     return True if function is None else function()
 
 
+def is_exporting() -> bool:
+    """Whether torch.export traces this code.
+
+    Returns:
+      True if it does.
+    """
+    return bool(getattr(torch.compiler, "is_exporting", lambda: False)())
+
+
 def why_not() -> str | None:
     """Why a function that is not PyTorch's cannot take part in a computation.
 
     Returns:
       The reason, such as a trace or a transform; None in eager code.
     """
+    if torch.autograd.forward_ad._current_level >= 0:
+        return "a derivative in forward mode"
     if torch.jit.is_tracing():
         return "torch.jit traces the call"
     if _private("_are_functorch_transforms_active"):

@@ -80,6 +80,8 @@ class KernelContext {
   using Type = TF_DataType;
   template <class T>
   static constexpr TF_DataType kType = kDataType<T>;
+  // Whether a kernel keeps packed weights between calls.
+  static constexpr bool kKeepsWeights = true;
 
   explicit KernelContext(TF_OpKernelContext* context);
 

@@ -56,6 +56,8 @@ class Arrays {
   using Type = int32_t;
   template <class T>
   static constexpr int32_t kType = kArrayType<T>;
+  // What keeps them has a mutex, which another thread may hold at a fork.
+  static constexpr bool kKeepsWeights = false;
 
   // The arrays of a call of the op with this signature. `type` is that of all
   // arrays. `may_skip`: whether an output may be null, as a gradient may, else

@@ -41,7 +41,7 @@ struct Option {
   bool is_given;  // differs from the default
   bool flag = false;
   float number = 0;
-  const char* text = "";
+  const char* text = nullptr;  // of an option that is a name
 };
 
 Option Flag(const char* name, int32_t value) {
@@ -64,6 +64,12 @@ std::string_view Declaration(const Signature& signature,
     if (attribute.substr(0, name.size() + 1) == name + ":") return attribute;
   }
   return {};
+}
+
+// Whether a name is one of {'linear', 'relu', ...}.
+bool IsDeclared(const std::string& name, std::string_view declared) {
+  return name.find('\'') == std::string::npos &&
+         declared.find("'" + name + "'") < declared.find('}');
 }
 
 // The options as attributes, with the defaults of the ops.
@@ -100,9 +106,9 @@ class Options : public AttributeReader {
         return InvalidArgument(option.name, " is ", option.number,
                                ", must be finite and not negative");
       }
-      const std::string quoted = "'" + std::string(option.text) + "'";
-      if (*option.text && declared.find(quoted) == std::string_view::npos) {
-        return InvalidArgument(option.name, " is ", quoted, ", must be one of ",
+      if (option.text && !IsDeclared(option.text, declared)) {
+        return InvalidArgument(option.name, " is '", option.text,
+                               "', must be one of ",
                                declared.substr(declared.find('{')));
       }
     }

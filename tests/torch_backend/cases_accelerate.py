@@ -201,6 +201,16 @@ def test_other_code_of_keras(rng: np.random.Generator) -> None:
         assert torch.equal(got, want)
 
 
+@pytest.mark.parametrize("kind", [layers.LSTM, layers.GRU])
+def test_dropout_of_everything(kind: Any, rng: np.random.Generator) -> None:
+    x = torch.tensor(rng.normal(size=(ROWS, STEPS, INPUTS)).astype("float32"))
+    layer = kind(UNITS, dropout=1.0, seed=1)
+    want = layer(x, training=True)
+    with accelerate() as found:
+        assert torch.equal(layer(x, training=True), want)
+    assert "dropout=1" in found.report()[0].reasons[0]
+
+
 def test_no_rows_and_no_steps() -> None:
     layer = layers.LSTM(UNITS)
     layer.build((None, None, INPUTS))

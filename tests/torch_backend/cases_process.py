@@ -152,5 +152,40 @@ def test_sizes(kind: str, sizes: tuple[int, ...], dtype: str) -> None:
         torch.testing.assert_close(a, b, rtol=0, atol=limit * largest)
 
 
+def test_forks_while_the_lock_is_held() -> None:
+    """Another thread may hold it at a fork."""
+    from tf_lstm_ops.keras import acceleration
+
+    layer = layers.LSTM(UNITS)
+    x = torch.randn(2, 3, INPUTS)
+    torch.set_num_threads(1)
+    with accelerate():
+        layer(x)
+        holds, ends = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with acceleration._lock:
+                holds.set()
+                ends.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        holds.wait(60)
+        child = os.fork()
+        if child == 0:
+            with torch.no_grad():
+                layer(x)
+            os._exit(0)
+        deadline = time.monotonic() + 30
+        while (found := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        ends.set()
+        thread.join()
+        if found[0] == 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert found == (child, 0)
+
+
 def test_keras_is_on_torch() -> None:
     assert keras.backend.backend() == "torch"

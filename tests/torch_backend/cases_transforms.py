@@ -116,6 +116,64 @@ def test_change_of_the_output_in_place(accelerated: Any, x: torch.Tensor) -> Non
     torch.testing.assert_close(slope(layer(x)), slope(stock(layer, x)), rtol=0, atol=1e-6)
 
 
+def test_saved_tensors_that_a_hook_changes(accelerated: Any, x: torch.Tensor) -> None:
+    layer = built(return_sequences=True)
+    x.requires_grad = True
+
+    def slope(unpack: Any) -> torch.Tensor:
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+            y = layer(x)
+        return torch.autograd.grad(y.sum(), [x])[0]
+
+    want = slope(lambda tensor: tensor)
+    strided = slope(lambda t: torch.stack([t, t], -1)[..., 0] if t.is_floating_point() else t)
+    assert torch.equal(strided, want)
+    with pytest.raises(RuntimeError, match=r"must be of torch\.float32 on the CPU"):
+        slope(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+
+def test_negated_views(accelerated: Any) -> None:
+    layer = built(return_sequences=True)
+    x = torch.randn(ROWS, STEPS, INPUTS, dtype=torch.complex64).conj().imag
+    assert x.is_neg()
+    torch.testing.assert_close(layer(x), stock(layer, x), rtol=0, atol=1e-6)
+
+
+def test_gradients_without_memory(accelerated: Any, x: torch.Tensor) -> None:
+    x.requires_grad = True
+    y = built()(x)
+    [slope] = torch.autograd.grad(y, [x], torch._efficientzerotensor(y.shape))
+    assert torch.equal(slope, torch.zeros_like(x))
+
+
+def test_forward_mode_runs_keras_code(accelerated: Any, x: torch.Tensor) -> None:
+    from torch.autograd import forward_ad
+
+    layer = built()
+    layer.trainable = False
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        got = forward_ad.unpack_dual(layer(dual)).tangent
+        want = forward_ad.unpack_dual(stock(layer, dual)).tangent
+    assert torch.equal(got, want)
+    assert reasons(accelerated) == ("a derivative in forward mode",)
+
+
+def test_a_mask_that_is_filled_again(accelerated: Any, x: torch.Tensor) -> None:
+    layer = built()
+    x.requires_grad = True
+    mask = torch.tensor([[1, 1, 1, 0, 0]] * ROWS, dtype=torch.bool)
+    [want] = torch.autograd.grad(layer(x, mask=mask).sum(), [x])
+    y = layer(x, mask=mask)
+    mask.fill_(True)
+    assert torch.equal(torch.autograd.grad(y.sum(), [x])[0], want)
+
+
+def test_a_direct_call_with_an_array(accelerated: Any, x: torch.Tensor) -> None:
+    layer = built()
+    assert torch.equal(layer.call(x.numpy()), stock(layer, x))
+
+
 def test_second_derivative_is_an_error(accelerated: Any, x: torch.Tensor) -> None:
     layer = built()
     x.requires_grad = True

@@ -223,6 +223,11 @@ REFUSED = {
     "cell": ({"cell": 6}, "options.cell is 6, must be from 0 to 5"),
     "type": ({"type": 1}, "options.type is 1, must be that of float32, float64 or bfloat16"),
     "function": ({"activation": b"nonsense"}, "activation is 'nonsense', must be one of {'linear'"),
+    "part of a list": (
+        {"activation": b"linear', 'relu"},
+        "activation is 'linear', 'relu', must be",
+    ),
+    "empty": ({"recurrent_activation": b""}, "recurrent_activation is '', must be one of"),
     "no such option": ({"cell": 1, "cell_clip": 1.0}, "the cell has no option cell_clip"),
     "direction": ({"bidirectional": 1, "go_backwards": 1}, "the cell has no option go_backwards"),
     "number": ({"cell_clip": float("nan")}, "cell_clip is nan, must be finite and not negative"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import enum
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -94,6 +93,9 @@ class Layer:
       dtype: of all arrays: one of TYPES.
       **options: other members of `Options`.
 
+    Attributes:
+      names: of the arguments in each list, in the order of the calls.
+
     Raises:
       RuntimeError: the library was built for sessions only.
       ValueError: the cell does not have an option or its value.
@@ -105,15 +107,7 @@ class Layer:
         given = Options(cell=_CELLS[op], type=self._type, **options)
         self._handle = native.owned(self, "layer", None)
         native.call("layer_open", ctypes.addressof(given), ctypes.addressof(self._handle))
-
-    @functools.cached_property
-    def names(self) -> dict[Arguments, tuple[str, ...]]:
-        """The names of the arguments, in the order of the calls.
-
-        Returns:
-          The names of each list.
-        """
-        return {each: tuple(self._names(each)) for each in Arguments}
+        self.names = {each: tuple(self._names(each)) for each in Arguments}
 
     def _names(self, arguments: Arguments) -> list[str]:
         found: list[str] = []

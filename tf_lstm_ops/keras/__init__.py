@@ -43,8 +43,12 @@ __all__ = [
     "load_h5_weights",
 ]
 
+_NAMES = tuple(__all__)
+if _keras_backend.is_torch():
+    __all__ = ["accelerate"]
+
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in _NAMES:
         raise ImportError(_keras_backend.problem())
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

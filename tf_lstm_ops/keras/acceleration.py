@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 import warnings
 import weakref
@@ -79,6 +80,17 @@ class Report(list[LayerReport]):
 
 
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a child of fork(): another thread of the parent may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
 _active: list[Acceleration] = []  # those not restored yet
 _suspended: ContextVar[bool] = ContextVar("suspended", default=False)
 # Whether a Bidirectional has found that the ops of its layers become one.
@@ -177,7 +189,7 @@ def accelerate() -> Acceleration:
                     _replace(kind, _keras_private.LOOP, functools.partial(_loop, kind))
                 if loop.JOINS_DIRECTIONS:
                     _replace(keras.layers.Bidirectional, "call", _bidirectional_call)
-            except RuntimeError as error:
+            except (RuntimeError, OSError) as error:
                 while _restore:
                     _restore.pop()()
                 warnings.warn(f"accelerate() has no effect: {error}", RuntimeWarning, stacklevel=2)

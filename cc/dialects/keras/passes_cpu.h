@@ -103,7 +103,8 @@ class ForwardPass {
     SetOutputs(reserve, &call, &layers);
     // Half weights are converted to float in every call. In training weights
     // change in every step.
-    const bool keeps = !training_ && !std::is_same_v<T, Half>;
+    const bool keeps =
+        Context::kKeepsWeights && !training_ && !std::is_same_v<T, Half>;
     cpu::ComputeForward(layers.data(), packed.data(), layers.size(),
                         call.threads, keeps ? kept_weights_.data() : nullptr);
     call.Finish();

@@ -52,7 +52,7 @@ def guarded(stock: Callable[..., Any], loop: Callable[..., Any]) -> Callable[...
     def inner_loop(
         self: Any, sequences: Any, initial_state: Any, mask: Any, training: Any = False
     ) -> Any:
-        if torch.compiler.is_exporting():
+        if _torch_private.is_exporting():
             return stock(self, sequences, initial_state, mask, training)
         return untraced(self, sequences, initial_state, mask, training)
 
@@ -72,7 +72,8 @@ def traced_by(sequences: Any) -> Tracer | None:
     Returns:
       SHAPES for a tensor without data, with which Keras infers shapes; else None.
     """
-    return Tracer.SHAPES if sequences.device.type == "meta" else None
+    is_meta = isinstance(sequences, torch.Tensor) and sequences.device.type == "meta"
+    return Tracer.SHAPES if is_meta else None
 
 
 def why_stock(
@@ -106,6 +107,8 @@ def why_stock(
         return "no rows, or no steps"
     if not (training is None or isinstance(training, bool | int)):
         return "training is a tensor"
+    if training and layer.cell.dropout == 1:
+        return "dropout=1, which Keras applies in some calls only"
     return stock_layer.why_unrolled(layer, mask) or stock_layer.why_not_these_shapes(
         layer, sequences.shape, [s.shape for s in states], None if given is None else given.shape
     )

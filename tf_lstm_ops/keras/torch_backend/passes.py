@@ -32,8 +32,10 @@ def run(
     is_trained = torch.is_grad_enabled() and any(t.requires_grad for t in tensors.values())
     layer = _layer(tuple(sorted({**options, "saves_nothing": not is_trained}.items())))
     names = layer.names[Arguments.FORWARD_INPUTS]
-    inputs = [tensors[name].contiguous() if name in tensors else None for name in names]
-    mask = None if mask is None else mask.contiguous()
+    dtype = tensors["x"].dtype
+    inputs = [_array(tensors.get(name), dtype) for name in names]
+    if mask is not None:  # a copy, because a program may fill it again before the backward pass
+        mask = mask.clone(memory_format=torch.contiguous_format)
     if not is_trained:
         *outputs, _ = _forward(layer, mask, inputs)
         return outputs
@@ -49,6 +51,23 @@ def _layer(options: tuple[tuple[str, Any], ...]) -> Layer:
 
 def _threads() -> int:
     return min(torch.get_num_threads(), _MOST_THREADS)
+
+
+def _array(tensor: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
+    """A tensor whose numbers lie in memory as its strides say, without gaps.
+
+    A gradient, and what a hook of saved tensors returns, may be another tensor than was expected.
+    """
+    if tensor is None:
+        return None
+    if tensor.dtype != dtype or tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        raise RuntimeError(
+            f"a tensor of a recurrent layer must be of {dtype} on the CPU. Received: "
+            f"{tensor.dtype} on {tensor.device}, {tensor.layout}"
+        )
+    if tensor.numel() and tensor.data_ptr() == 0:  # zeros without memory
+        return torch.zeros(tensor.shape, dtype=dtype)
+    return tensor.resolve_neg().contiguous()
 
 
 def _view(tensor: torch.Tensor | None, mask: torch.Tensor | None = None) -> View:
@@ -78,7 +97,7 @@ class _Passes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, layer: Layer, mask: Any, *inputs: Any) -> Any:
         *outputs, reserve = _forward(layer, mask, inputs)
-        ctx.layer = layer
+        ctx.layer, ctx.dtype = layer, inputs[0].dtype
         # It has no derivative, but a change of it before the backward pass is found.
         ctx.save_for_backward(mask, *inputs, outputs[0], reserve)
         ctx.set_materialize_grads(False)
@@ -87,10 +106,11 @@ class _Passes(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         mask, *tensors = ctx.saved_tensors
-        given = [g if g is None else g.contiguous() for g in grads]
-        if given[0] is None:
-            given[0] = torch.zeros_like(tensors[-2])
-        found = _Gradients.apply(ctx.layer, mask, ctx.needs_input_grad[2:], *tensors, *given)
+        output_grad, *state_grads = grads
+        if output_grad is None:
+            output_grad = torch.zeros_like(tensors[-2])
+        given = (ctx.needs_input_grad[2:], *tensors, output_grad, *state_grads)
+        found = _Gradients.apply(ctx.layer, ctx.dtype, mask, *given)
         return None, None, *found, *[None] * (len(ctx.needs_input_grad) - 2 - len(found))
 
 
@@ -98,7 +118,9 @@ class _Gradients(torch.autograd.Function):
     """The backward pass. It is a function of autograd so that nobody takes it for a constant."""
 
     @staticmethod
-    def forward(_: Any, layer: Layer, mask: Any, wanted: Any, *tensors: Any) -> Any:
+    def forward(_: Any, layer: Layer, dtype: Any, mask: Any, wanted: Any, *given: Any) -> Any:
+        tensors = [_array(tensor, dtype) for tensor in given]
+        mask = _array(mask, torch.bool)
         # The order of the outputs is that of the inputs; the multipliers of dropout are constant.
         names = layer.names[Arguments.BACKWARD_OUTPUTS]
         found = [
