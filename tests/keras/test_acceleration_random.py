@@ -77,7 +77,7 @@ def results(seed: int, path: Path) -> tuple[list[Any], dict[str, bytes]]:
     x[2, 3:] = 0
     x[3, :2] = 0
     y = rng.normal(size=(BATCH, 2)).astype("float32")
-    found = [model(x), model.predict_on_batch(x)]
+    found = [keras.ops.convert_to_numpy(model(x)), model.predict_on_batch(x)]
     model.save(path)
     found += [model.train_on_batch(x, y) for _ in range(2)]
     found += [model.predict_on_batch(x), *model.get_weights()]
@@ -94,7 +94,11 @@ def count(total: int, default: int, full: int) -> list[Any]:
 @pytest.mark.parametrize("seed", count(200, default=2, full=38))
 def test_equals_stock(seed: int, tmp_path: Path) -> None:
     keras.backend.clear_session()
-    want, file = results(seed, tmp_path / "stock.keras")
+    try:
+        want, file = results(seed, tmp_path / "stock.keras")
+    except AttributeError:  # on PyTorch a mask with unroll=True is an error of Keras
+        assert keras.backend.backend() == "torch"
+        return
     keras.backend.clear_session()
     with accelerate():
         got, of_accelerated = results(seed, tmp_path / "accelerated.keras")
