@@ -87,10 +87,11 @@ def test_the_header_is_c_and_cxx(language, standard):
 
 @elf
 @pytest.mark.full
-def test_the_shared_library_has_less_than_2_8_megabytes():
+def test_the_shared_library_has_less_than_7_4_megabytes():
     """With all instruction sets, as GCC 12 compiles them. Others may need a little more.
 
-    The kernels of int8 take 0.28 of it: both formats of each instruction set. The two sets with
-    products of bfloat16 take 0.8: a forward pass of each cell.
+    Layers take 4.5 of it: both passes of each cell in float and double. A library of sessions only
+    does not have them. The kernels of int8 take 0.28: both formats of each instruction set. The two
+    sets with products of bfloat16 take 0.8: a forward pass of each cell.
     """
-    assert c.path().stat().st_size < 2_800_000
+    assert c.path().stat().st_size < 7_400_000
