@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+from pathlib import Path
+
 
 def is_torch() -> bool:
     """Whether Keras runs on PyTorch, where `keras.accelerate` is what the package offers.
 
+    Keras is not imported for it: TensorFlow must come first where Keras runs on it.
+
     Returns:
-      False also if Keras cannot be imported.
+      True if the backend of this process is, or will be, PyTorch.
     """
     try:
-        import keras
-    except ImportError:
-        return False
-    return bool(keras.backend.backend() == "torch")
+        return bool(sys.modules["keras"].backend.backend() == "torch")
+    except (KeyError, AttributeError):  # not imported, or another thread is importing it
+        return (os.environ.get("KERAS_BACKEND") or configured()) == "torch"
+
+
+def configured() -> str | None:
+    """The backend in Keras' file of settings.
+
+    Returns:
+      Its name; None if there is no file, or it names none.
+    """
+    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
+    try:
+        found = json.loads(Path(folder, "keras.json").read_text()).get("backend")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return None if found is None else str(found)
 
 
 def problem() -> str | None:

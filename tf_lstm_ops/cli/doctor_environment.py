@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from tf_lstm_ops import _gpu
+from tf_lstm_ops import _gpu, _keras_backend
 from tf_lstm_ops.cli import startup
 
 _TENSORFLOWS = (
@@ -85,7 +83,7 @@ def _package_problems(versions: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _keras_problems() -> Iterator[Problem]:
-    backend = startup.users_backend or _configured_backend()
+    backend = startup.users_backend or _keras_backend.configured()
     if backend not in (None, "tensorflow"):
         of_torch = ", though `tf-lstm-ops run` makes Keras faster" if backend == "torch" else ""
         yield Problem(
@@ -97,12 +95,3 @@ def _keras_problems() -> Iterator[Problem]:
             "TF_USE_LEGACY_KERAS makes tf.keras Keras 2, which cannot run the layers.",
             "unset TF_USE_LEGACY_KERAS",
         )
-
-
-def _configured_backend() -> str | None:
-    """The backend in Keras' file of settings; None if it names none."""
-    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
-    try:
-        return json.loads(Path(folder, "keras.json").read_text()).get("backend")
-    except (OSError, ValueError, AttributeError):
-        return None
