@@ -44,6 +44,7 @@ CHILDREN = {
         f"{COPIES}/benchmarks/scaling",
         f"{COPIES}/benchmarks/bfloat16",
         f"{COPIES}/benchmarks/int8_errors",
+        f"{COPIES}/benchmarks/keras_on_torch",
         f"{COPIES}/benchmarks/stacks",
         f"{COPIES}/benchmarks/latency",
         f"{COPIES}/benchmarks/programs",
