@@ -425,8 +425,8 @@ TF_LSTM_OPS_API void tf_lstm_ops_layer_close(tf_lstm_ops_layer* layer);
  * has the arguments of such a GRU with one gate. The dropouts have one row for
  * each gate. A layer-normalised cell has no peephole and projection. Its scales
  * are arguments after the bias. A bidirectional layer has the arguments of its
- * second layer after those of the first, with the prefix `backward_`. It has one
- * output [B, T or 1, 2P] and one reserve.
+ * second layer after those of the first, with the prefix `backward_`. It has
+ * one output [B, T or 1, 2P] and one reserve.
  */
 TF_LSTM_OPS_API const char* tf_lstm_ops_layer_argument(
     const tf_lstm_ops_layer* layer, int32_t list, int32_t index);
