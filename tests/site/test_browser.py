@@ -281,7 +281,8 @@ def test_search_has_guides_first_and_contributors_pages_last(
 ) -> None:
     last = {path for _, path in sidebar(pages["index.html"])["Contributors"]}
     last |= {
-        f"project/benchmarks/{name}.html" for name in ("table", "scaling", "bfloat16")
+        f"project/benchmarks/{name}.html"
+        for name in ("table", "scaling", "bfloat16", "keras_on_torch")
     }  # many numbers
     found = results(browser, address, query)
     assert found[0].startswith(("guide/", "api/")), found[:5]
