@@ -132,6 +132,18 @@ def test_saved_tensors_that_a_hook_changes(accelerated: Any, x: torch.Tensor) ->
         slope(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
 
+def test_a_saved_mask_that_a_hook_shortens(accelerated: Any, x: torch.Tensor) -> None:
+    layer = built()
+    x.requires_grad = True
+    mask = torch.ones(ROWS, STEPS, dtype=torch.bool)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: tensor, lambda t: t[:1] if t.dtype == torch.bool else t
+    ):
+        y = layer(x, mask=mask)
+    with pytest.raises(RuntimeError, match=r"the mask must have the shape \[3, 5\]"):
+        y.sum().backward()
+
+
 def test_negated_views(accelerated: Any) -> None:
     layer = built(return_sequences=True)
     x = torch.randn(ROWS, STEPS, INPUTS, dtype=torch.complex64).conj().imag

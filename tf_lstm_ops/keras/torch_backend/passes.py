@@ -73,6 +73,10 @@ def _array(tensor: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | No
 def _view(tensor: torch.Tensor | None, mask: torch.Tensor | None = None) -> View:
     if tensor is None:
         return ABSENT
+    if mask is not None and mask.shape != tensor.shape[:2]:  # of a hook, too
+        raise RuntimeError(
+            f"the mask must have the shape {[*tensor.shape[:2]]}. Received: {[*mask.shape]}"
+        )
     return View(tensor.shape, tensor.data_ptr(), 0 if mask is None else mask.data_ptr())
 
 
